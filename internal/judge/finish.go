@@ -33,8 +33,7 @@ func (b *Builder) Made(goal string) []design.Made {
 	return made
 }
 
-// NextStep returns the first further step that any goal's line needs, the headline first, or done. Stop,
-// if not empty, says why no further step can be made.
+// NextStep returns the first further step that any goal's line needs, or done. Stop says why none can be.
 func (b *Builder) NextStep(d design.Design, stop string) design.Next {
 	if stop == "" {
 		stop = b.collector.OtherPlaces()
@@ -95,8 +94,7 @@ func (b *Builder) Ahead(d design.Design) [][]design.Next {
 	return design.Ahead(b.without(d), made)
 }
 
-// Finish judges the run. It may be called once, after the last event. A stop says why an unfinished run
-// ended, "" for a finished one.
+// Finish judges the run, once, after the last event. Stop says why it is not finished, or "".
 func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string) result.Result {
 	b.close()
 	for _, w := range slices.Concat(findings.WarningsOf(b.steps, b.spec.Kind.There), b.collector.Lasting()) {

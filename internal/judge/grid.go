@@ -17,8 +17,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Grid is result.json of an experiment that varies something: each cell is one combination of the values,
-// and a run of its own.
+// Grid is result.json of an experiment that varies something: each cell is a run with its own values.
 type Grid struct {
 	Schema      string          `json:"schema"` // result.Schema
 	Experiment  string          `json:"experiment"`
@@ -59,15 +58,13 @@ type Cell struct {
 	result.Result
 }
 
-// CellLevel sums up the counting runs of one level. Figures are the means of the runs, with the interval
-// of the mean where there are several.
+// CellLevel sums up the counting runs of one level, by the means of their figures.
 type CellLevel struct {
-	Level float64         `json:"level"`
-	Runs  int             `json:"runs"`
-	Held  int             `json:"held"` // of the runs
-	Rate  result.Interval `json:"rate"`
-	// AtLeast says that in some of the runs the generator was short: the target can do at least the rate.
-	AtLeast       bool             `json:"atLeast,omitempty"`
+	Level         float64          `json:"level"`
+	Runs          int              `json:"runs"`
+	Held          int              `json:"held"` // of the runs
+	Rate          result.Interval  `json:"rate"`
+	AtLeast       bool             `json:"atLeast,omitempty"`       // in some of the runs the generator was short: the target can do at least the rate
 	BitsPerSecond *result.Interval `json:"bitsPerSecond,omitempty"` // of the answers of a stream; null for others
 	P50           result.Interval  `json:"p50"`                     // of the milestone at which objects count as there
 	P99           result.Interval  `json:"p99"`
@@ -75,8 +72,7 @@ type CellLevel struct {
 	Unit          string           `json:"unit,omitempty"`
 }
 
-// Pair compares two cells that differ in Key alone. It has either Figure or Line, unless Why says that
-// neither could be.
+// Pair compares two cells that differ in Key alone, by Figure or Line, unless Why says why neither.
 type Pair struct {
 	Key      string                  `json:"key"`
 	Baseline string                  `json:"baseline"`
@@ -90,36 +86,29 @@ type Pair struct {
 
 // CapacityCurve is the load line by a number that was varied, with everything else alike.
 type CapacityCurve struct {
-	Key   string            `json:"key"`
-	With  map[string]string `json:"with,omitempty"` // the values of the other keys
-	Unit  string            `json:"unit"`
-	Curve []CapacityPoint   `json:"points"`
-	// Exponent is k of line = c value^k, null where there are too few points, or where the measurements
-	// bend.
-	Exponent *result.Interval `json:"exponent,omitempty"`
-	// Knee is the value from which the line gains little: something else binds. Null where no value is
-	// one.
-	Knee *float64 `json:"knee"`
+	Key      string            `json:"key"`
+	With     map[string]string `json:"with,omitempty"` // the values of the other keys
+	Unit     string            `json:"unit"`
+	Curve    []CapacityPoint   `json:"points"`
+	Exponent *result.Interval  `json:"exponent,omitempty"` // k of line = c value^k, null with too few points or where the measurements bend
+	Knee     *float64          `json:"knee"`               // value from which the line gains little, because something else binds, or null
 }
 
 // CapacityPoint is the load line at one value. The true line lies from Level to below LowestFailing.
 type CapacityPoint struct {
-	Value         float64  `json:"value"`
-	Cell          string   `json:"cell"`
-	Level         *float64 `json:"level"`
-	LowestFailing *float64 `json:"lowestFailing"`
-	Binding       string   `json:"binding"`
-	// Gain is the growth of the line in percent, per percent of the value from here to the next, by the
-	// intervals of both lines. Only confirmed lines have it.
-	Gain *result.Interval `json:"gain"`
+	Value         float64          `json:"value"`
+	Cell          string           `json:"cell"`
+	Level         *float64         `json:"level"`
+	LowestFailing *float64         `json:"lowestFailing"`
+	Binding       string           `json:"binding"`
+	Gain          *result.Interval `json:"gain"` // growth of a confirmed line in percent, per percent of the value from here to the next
 
 	line compare.Bracket
 }
 
 const littleGain = 0.5 // a gain below it shows that something else binds
 
-// NewGrid puts the cells of an experiment together. Each must have its values in Params; those that
-// differ in one key are compared by metric with the margin.
+// NewGrid puts cells with their Params together, and compares those that differ in one key by metric.
 func NewGrid(vary []Varied, cells []Cell, metric string, margin, alpha float64) Grid {
 	g := Grid{Schema: result.Schema, Vary: vary, Cells: cells, Metric: metric, Margin: margin, Alpha: alpha, Pairs: []Pair{}}
 	counts := make(map[slo.Verdict]int)

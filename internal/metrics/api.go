@@ -14,10 +14,9 @@ import (
 	"github.com/prometheus/prometheus/promql"
 )
 
-// API answers as Prometheus does: /api/v1/query, query_range, series, labels and label/NAME/values. From
-// and to are the time on record, for questions without one. It answers only requests that name this
-// machine itself, and no page of another server in a browser. An answer takes at most answerTimeout and
-// ends with its request, and at most answersAtOnce are made at once: others wait.
+// API answers as Prometheus does: /api/v1/query, query_range, series, labels and label/NAME/values; from
+// and to stand in for missing times. It serves only requests that name this machine, and no other
+// server's page. At most answersAtOnce are made at once, each within answerTimeout and its request.
 func API(e *Engine, from, to time.Time) http.Handler {
 	mux := http.NewServeMux()
 	places := make(chan struct{}, answersAtOnce)

@@ -50,8 +50,7 @@ type Span struct {
 
 // stampFile says what blocks were made of, and by which version of this code.
 const (
-	// stampFile says from what the blocks were made, and by which version of this code.
-	stampFile    = "made-of.json"
+	stampFile    = "made-of.json" // from what the blocks were made, and by which version of this code
 	stampVersion = 1
 )
 
@@ -95,8 +94,7 @@ func stampOf(dir record.Dir) stamp {
 	return s
 }
 
-// Build makes the blocks of a run directory again: from the scrapes, as far as they are whole, and from
-// the record's own figures.
+// Build makes a run directory's blocks again, from whole scrapes and the record's own figures.
 func Build(dir record.Dir) (Built, error) { return buildIn(dir, dir.Path(BlocksDir)) }
 
 // Rebuild builds the blocks of a run directory with scrapes; those of others are made on demand.
@@ -180,8 +178,7 @@ type builder struct {
 // ignored reports whether it stands for the series that are left out.
 func (h *head) ignored() bool { return h.b == nil }
 
-// mostPending bounds the samples that wait in memory, at about two bytes each.
-const mostPending = 15_000_000
+const mostPending = 15_000_000 // bound of the samples that wait in memory, at about two bytes each
 
 // head is the part of a series that is not in a block yet.
 type head struct {

@@ -21,8 +21,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Live answers questions about a run in progress. It takes in the scrapes and the events of the history,
-// and keeps the series that queries need, as far back as they need them.
+// Live answers questions about a run in progress, and keeps the series that its queries need.
 type Live struct {
 	start  time.Time
 	each   time.Duration
@@ -47,8 +46,7 @@ type told struct {
 	gaps   []gap
 }
 
-// gap is a time in which an endpoint could not be read, in milliseconds since 1970: from the first
-// attempt until the next success.
+// gap is a time in which an endpoint could not be read, in milliseconds since 1970.
 type gap struct {
 	from, to int64 // to is MaxInt64 while it lasts
 	why      string
@@ -87,8 +85,7 @@ func (a *understood) selects(set labels.Labels) bool {
 	return slices.ContainsFunc(a.selectors, func(list matchers) bool { return list.match(set) })
 }
 
-// NewLive makes one for a run that starts at a time, and for queries that Check finds right. Each is the
-// interval of the run's scrapes.
+// NewLive makes one for a run's start, its interval of scrapes and queries that Check finds right.
 func NewLive(start time.Time, each time.Duration, queries []string) (*Live, error) {
 	l := &Live{start: start, each: max(each, time.Second), engine: newEngine(), asked: make(map[string]*understood), back: lookback, heads: make(map[chunks.HeadSeriesRef]*head), of: make(map[*source]*told)}
 	l.b = &builder{heads: make(map[string]*head), keeps: l.keeps}
@@ -118,8 +115,7 @@ func NewLive(start time.Time, each time.Duration, queries []string) (*Live, erro
 	return l, nil
 }
 
-// mostBack bounds the time that a query reaches back: nothing is known of the time before the run.
-const mostBack = 24 * time.Hour
+const mostBack = 24 * time.Hour // bound of the time that a query reaches back: nothing is known of the time before the run
 
 func (l *Live) keeps(set labels.Labels) bool {
 	for _, a := range l.asked {
@@ -130,8 +126,7 @@ func (l *Live) keeps(set labels.Labels) bool {
 	return set.Get(nameLabel) == upName // shows the targets of a Remote
 }
 
-// upName is the series that says whether an endpoint could be read.
-const upName = "up"
+const upName = "up" // series that says whether an endpoint could be read
 
 // take takes in a report of an endpoint: new series, and samples; or why there are none.
 func (l *Live) take(of *source, series []walrecord.RefSeries, list []walrecord.RefSample, at int64, why string) {
@@ -196,12 +191,11 @@ type Question struct {
 
 // Found is the answer to a question.
 type Found struct {
-	Series, Broken, NaN int // all, those outside of the objective, and those that are not numbers
-	// Of has the labels of the series that broke first, or else of the worst; Value is its value.
-	Of    string
-	Value float64
-	Since time.Time // the first moment from which on that series was outside; zero where none was
-	Why   string    // why the answer is unknown, or ""
+	Series, Broken, NaN int    // all, those outside of the objective, and those that are not numbers
+	Of                  string // the labels of the series that broke first, or else of the worst; Value is its value
+	Value               float64
+	Since               time.Time // the first moment from which on that series was outside; zero where none was
+	Why                 string    // why the answer is unknown, or ""
 }
 
 // Ask answers a question about the step in progress.

@@ -11,8 +11,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// The record's own figures are series, too, with a sample at each change and each second. Readings stand at
-// their own time.
+// The record's own figures are series with a sample at each change and second, or reading.
 const (
 	Level    = "plimsoll_level"          // of the step
 	Step     = "plimsoll_step"           // 1 during a step; labels say which, and its verdict
@@ -223,8 +222,7 @@ func (o *own) constant(h *head, v float64, from, until record.Micros) {
 	h.add(o.at(until), v)
 }
 
-// eachCount writes the counted series until a time of the run, each to its head by into: at each second, and when
-// it changes.
+// eachCount writes the counted series until a time, each to its head by into, at seconds and changes.
 func (o *own) eachCount(until record.Micros, into func(*head) *head) {
 	for h, grew := range o.counted {
 		total, to, at := 0.0, into(h), record.Micros(0)

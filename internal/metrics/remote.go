@@ -22,16 +22,14 @@ import (
 	walrecord "github.com/prometheus/prometheus/tsdb/record"
 )
 
-// Remote is a Prometheus of somebody else, or a compatible server. A run asks it for its samples of a
-// step, and keeps them like scrapes.
+// Remote is a Prometheus of somebody else, or alike, whose samples of a step a run keeps like scrapes.
 type Remote struct {
 	URL       string            // without a secret
 	Transport http.RoundTripper // adds the credentials
 	Selectors []string          // of the wanted series
 }
 
-// Access holds the credentials for a Remote, and how to verify it. The zero value has none, and trusts
-// the machine's certificates.
+// Access holds credentials for a Remote and how to verify it; zero trusts the machine's certificates.
 type Access struct {
 	Token          string // a bearer's
 	User, Password string
@@ -118,8 +116,7 @@ func (r *boundedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Fetch asks the Remote for its samples until a time, since the last time. A failure is a gap on record,
-// and the next call asks again.
+// Fetch asks the Remote for new samples until a time. A failure is a gap, and the next call asks again.
 func (s *Scraper) Fetch(ctx context.Context, until time.Time) {
 	if s.Remote == nil || ctx.Err() != nil {
 		return

@@ -120,8 +120,7 @@ func (s *Scraper) Soon() {
 	}
 }
 
-// Stop reads endpoints once more, unless ctx has ended. Its error is the first failure to write; nothing
-// else ends a scraper.
+// Stop reads endpoints once more, unless ctx has ended. Its error is the first failure to write.
 func (s *Scraper) Stop(ctx context.Context) error {
 	s.end()
 	s.done.Wait()

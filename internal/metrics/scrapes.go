@@ -23,10 +23,9 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// ScrapesDir is the directory of scrapes in a run directory. Each part of the run has a directory in it,
-// with a write-ahead log like a Prometheus': scrapes before a kill can be read. A scrape is a record of
-// the new series and one of all samples. A full segment is compressed to a tenth, because scrapes repeat
-// each other.
+// ScrapesDir has a directory for each part of the run with a write-ahead log like a Prometheus': scrapes
+// before a kill can be read. A scrape is a record of new series and one of all samples. A full segment is
+// compressed to a tenth.
 const ScrapesDir = "scrapes"
 
 const beforeScrapes = "scrapes.zst" // of an earlier version, in a format of its own

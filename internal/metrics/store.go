@@ -30,8 +30,7 @@ type Store struct {
 	remove string // a directory that goes with it, or ""
 }
 
-// Open opens the metrics of a run directory. It makes missing, outdated or damaged blocks again; in tmp
-// where it cannot write there.
+// Open opens a run directory's metrics, and makes missing or outdated blocks again, if need be in tmp.
 func Open(dir record.Dir, tmp string) (*Store, error) {
 	place := dir.Path(BlocksDir)
 	var made madeOf

@@ -17,35 +17,26 @@ type Ceiling struct {
 	Name  string       `json:"name"` // a fixed key, such as allocatablePods
 	What  string       `json:"what"` // in words
 	Class CeilingClass `json:"class"`
-	// Level is the highest value on the axis that it allows, null where that is unknown or the workload
-	// does not reach it.
-	Level *float64 `json:"level"`
-	// Total counts the pods that the workload's nodes then hold, with those that were there before.
-	Total *float64 `json:"total"`
+	Level *float64     `json:"level"` // highest level that it allows, null where unknown or out of the workload's reach
+	Total *float64     `json:"total"` // number of the pods that the workload's nodes then hold, with those that were there before
 	// Limit, Used and Left are in Unit, over all nodes that the workload can land on; null is unknown.
-	Limit *float64 `json:"limit"`
-	Used  *float64 `json:"used"`
-	Left  *float64 `json:"left"`
-	Unit  string   `json:"unit"`
-	// Binds marks the ceiling that binds first: the known hard one with the lowest level.
-	Binds bool `json:"binds,omitempty"`
-	// Reason is the failure beyond it in the words of a result, and Sign the part of them that identifies
-	// it. Both are empty where nothing fails at once.
-	Reason string `json:"reason,omitempty"`
-	Sign   string `json:"sign,omitempty"`
-	From   string `json:"from,omitempty"` // its source, or publisher
-	Note   string `json:"note,omitempty"`
+	Limit  *float64 `json:"limit"`
+	Used   *float64 `json:"used"`
+	Left   *float64 `json:"left"`
+	Unit   string   `json:"unit"`
+	Binds  bool     `json:"binds,omitempty"`  // this is the ceiling that binds first: the known hard one with the lowest level
+	Reason string   `json:"reason,omitempty"` // failure beyond it in a result's words, Sign what identifies it; or ""
+	Sign   string   `json:"sign,omitempty"`
+	From   string   `json:"from,omitempty"` // its source, or publisher
+	Note   string   `json:"note,omitempty"`
 }
 
-// CeilingTable holds all ceilings of a workload on a cluster, the lowest first and those without a level
-// last.
+// CeilingTable holds a workload's ceilings on a cluster, the lowest first and those without level last.
 type CeilingTable struct {
-	Workload string `json:"workload"` // "" for pods that ask for nothing
-	Axis     string `json:"axis"`
-	Unit     string `json:"unit"`
-	// Places counts the places that the workload can land on, of AllPlaces; Others the pods there, or
-	// waiting for one of them; null is unknown.
-	Places    *int      `json:"nodes"`
+	Workload  string    `json:"workload"` // "" for pods that ask for nothing
+	Axis      string    `json:"axis"`
+	Unit      string    `json:"unit"`
+	Places    *int      `json:"nodes"` // number of those for the workload, of AllPlaces; Others the pods there or waiting; or null
 	AllPlaces *int      `json:"allNodes"`
 	Others    *int      `json:"others"`
 	Simulated int       `json:"simulated"`     // of Places

@@ -28,8 +28,7 @@ const (
 	WindowsFile     = "windows.parquet" // of streams alone
 	ResultFile      = "result.json"
 	ReportFile      = "report.html"
-	// CellsDir has a run directory for each cell of a grid.
-	CellsDir = "cells"
+	CellsDir        = "cells" // a run directory for each cell of a grid
 )
 
 // Dir is the path of a run directory.
@@ -51,8 +50,7 @@ const (
 	DirMode  = 0o700 // of a run directory, and of those that are made for it
 )
 
-// CreateDir makes an empty run directory. It refuses a path that exists and is not an empty directory, so
-// that no record is ever overwritten.
+// CreateDir makes an empty run directory. It refuses any existing path but an empty directory.
 func CreateDir(path string) (Dir, error) {
 	if err := os.MkdirAll(filepath.Dir(path), DirMode); err != nil {
 		return "", fmt.Errorf("create run directory: %w", err)
@@ -71,8 +69,7 @@ func CreateDir(path string) (Dir, error) {
 	return Dir(path), nil
 }
 
-// NewDir makes a run directory that nothing else uses: at the path, or where that exists, at the first of
-// path-2, path-3 and so on that does not.
+// NewDir makes a run directory that nothing else uses: at the path, or the first free of path-2, path-3.
 func NewDir(path string) (Dir, error) {
 	if err := os.MkdirAll(filepath.Dir(path), DirMode); err != nil {
 		return "", fmt.Errorf("create run directory: %w", err)
@@ -90,8 +87,7 @@ func NewDir(path string) (Dir, error) {
 	}
 }
 
-// IsGrid reports whether a directory belongs to an experiment whose cells have run directories of their
-// own below it, and not at the end of a link.
+// IsGrid reports whether a directory, not a link, belongs to an experiment with directories of cells.
 func IsGrid(path string) bool {
 	info, err := os.Lstat(filepath.Join(path, CellsDir))
 	return err == nil && info.IsDir()
@@ -122,8 +118,7 @@ func OpenDir(path string) (Dir, error) {
 	return Dir(path), err
 }
 
-// OpenCell opens a cell of a grid by its name in CellsDir. It refuses a link: files written there would
-// be elsewhere.
+// OpenCell opens a cell of a grid by its name in CellsDir. It refuses a link, which leads elsewhere.
 func (d Dir) OpenCell(name string) (Dir, error) {
 	path := d.Path(filepath.Join(CellsDir, name))
 	if info, err := os.Lstat(path); err == nil && !info.IsDir() {
@@ -135,8 +130,7 @@ func (d Dir) OpenCell(name string) (Dir, error) {
 // Path returns the path of one of the directory's files.
 func (d Dir) Path(name string) string { return filepath.Join(string(d), name) }
 
-// WriteFile writes one of the directory's files whole: a reader sees the old content or the new, never a
-// part.
+// WriteFile writes a file of the directory whole: a reader sees the old content or the new.
 func (d Dir) WriteFile(name string, data []byte) error {
 	tmp, err := os.CreateTemp(string(d), "."+name+"-*")
 	if err != nil {
@@ -174,8 +168,7 @@ func (d Dir) WriteMasked(name string, v any, secrets *redact.Secrets) error {
 	return d.WriteFile(name, append(secrets.JSON(data), '\n'))
 }
 
-// WriteResult writes result.json, with the sum of the rest as its last key, so that a changed result is
-// noticed. It masks secrets like WriteMasked.
+// WriteResult writes result.json with the sum of the rest as its last key, masked like WriteMasked.
 func (d Dir) WriteResult(v any, secrets *redact.Secrets) error {
 	data, err := Encode(v, "  ")
 	if err != nil {
@@ -185,14 +178,12 @@ func (d Dir) WriteResult(v any, secrets *redact.Secrets) error {
 	return d.WriteFile(ResultFile, fmt.Appendf(data, "%s%x\"\n}\n", sealKey, sha256.Sum256(data)))
 }
 
-// sealKey stands between a result and its sum.
-const sealKey = ",\n  \"sha256\": \""
+const sealKey = ",\n  \"sha256\": \"" // stands between a result and its sum
 
 // ErrChanged says that a file was changed since it was written.
 var ErrChanged = errors.New("it was changed since it was written")
 
-// Intact reports whether result.json is as it was written. One without a sum is not: whoever edits it can
-// remove the sum.
+// Intact reports whether result.json is as it was written, by its sum.
 func (d Dir) Intact() bool {
 	data, err := d.ReadFile(ResultFile)
 	return err == nil && intact(data) == nil
@@ -206,12 +197,9 @@ func intact(data []byte) error {
 	return nil
 }
 
-// maxWhole bounds the bytes of a record's file that is read whole: results of some hundred steps have
-// some megabytes.
-const maxWhole = 256 << 20
+const maxWhole = 256 << 20 // bound of the bytes of a file that is read whole: large results have some megabytes
 
-// ReadFile reads one of the directory's files whole. It refuses one with more than 256 MiB, or that is
-// not a regular file.
+// ReadFile reads a regular file of the directory whole, up to 256 MiB.
 func (d Dir) ReadFile(name string) ([]byte, error) {
 	info, err := os.Stat(d.Path(name))
 	switch {
@@ -225,8 +213,7 @@ func (d Dir) ReadFile(name string) ([]byte, error) {
 	return os.ReadFile(d.Path(name))
 }
 
-// ReadJSON reads one of the directory's JSON files. The error is ErrChanged for a result that does not
-// hold its own sum.
+// ReadJSON reads one of the JSON files. The error is ErrChanged for a result whose sum is wrong.
 func (d Dir) ReadJSON(name string, v any) error {
 	data, err := d.ReadFile(name)
 	if err == nil && name == ResultFile {
@@ -263,22 +250,19 @@ func (d Dir) Changed(sums map[string]string) []string {
 
 // Environment describes where a run took place: environment.json, as [Dir.Environment] reads it.
 type Environment struct {
-	Start     time.Time    `json:"start"` // the wall clock at T = 0 of the history
-	Program   *Build       `json:"program,omitempty"`
-	Target    TargetNaming `json:"target"`
-	Fidelity  Fidelity     `json:"fidelity"`
-	Elsewhere bool         `json:"elsewhere,omitempty"` // the target does not run on the machine of this program
-	Facts     []Fact       `json:"facts"`               // of the target and the machine
-	Places    *Places      `json:"places,omitempty"`    // the facts of each place, nil for none
-	// Findings are problems of the target before any load, and Ceilings the levels that the workload
-	// could reach by the knowledge of then; nil was not examined.
-	Findings []HealthFinding `json:"findings,omitempty"`
-	Ceilings *CeilingTable   `json:"ceilings,omitempty"`
-	Kind     *ObjectKind     `json:"kind"` // of the requested objects
+	Start     time.Time       `json:"start"` // the wall clock at T = 0 of the history
+	Program   *Build          `json:"program,omitempty"`
+	Target    TargetNaming    `json:"target"`
+	Fidelity  Fidelity        `json:"fidelity"`
+	Elsewhere bool            `json:"elsewhere,omitempty"` // the target does not run on the machine of this program
+	Facts     []Fact          `json:"facts"`               // of the target and the machine
+	Places    *Places         `json:"places,omitempty"`    // the facts of each place, nil for none
+	Findings  []HealthFinding `json:"findings,omitempty"`  // problems of the target before any load, and Ceilings its levels by then; nil: unknown
+	Ceilings  *CeilingTable   `json:"ceilings,omitempty"`
+	Kind      *ObjectKind     `json:"kind"` // of the requested objects
 }
 
-// Environment reads environment.json. The error is fs.ErrNotExist where it is missing, and a *FormatError
-// where another version of the program wrote it.
+// Environment reads environment.json. The error may be fs.ErrNotExist, or a *FormatError by its version.
 func (d Dir) Environment() (*Environment, error) {
 	var e Environment
 	if err := d.ReadJSON(EnvironmentFile, &e); err != nil {
@@ -339,15 +323,13 @@ const (
 	None      Realness = "none"
 )
 
-// Fidelity says what was real and what was simulated. A simulated figure is never shown as a physical
-// one.
+// Fidelity says what was real and what simulated: no simulated figure is shown as a physical one.
 type Fidelity struct {
 	ControlPlane Realness `json:"controlPlane"`
 	Nodes        Realness `json:"nodes"`
 	Containers   Realness `json:"containers"`
 	Guests       Realness `json:"guests"`
-	// TimeScale says how many times faster than real time the simulated parts pass: a measured second
-	// stands for so many. 0 is 1.
+	// TimeScale says how many seconds of simulated parts a measured second stands for. 0 is 1.
 	TimeScale float64  `json:"timeScale,omitempty"`
 	Notes     []string `json:"notes"`
 }

@@ -12,13 +12,10 @@ import (
 	"strings"
 )
 
-// notFinite stands for a figure that is not finite until it is written as null: the number furthest from
-// any measured one.
-const notFinite = -math.MaxFloat64
+const notFinite = -math.MaxFloat64 // stands for a figure that is not finite until it is written as null
 
-// Encode returns v as JSON, indented where indent is not "". It writes null for a figure that is not
-// finite. If v is a struct with Warnings, or a pointer to one, it then gets a warning that names the
-// figure's path.
+// Encode returns v as JSON, indented where indent is not "", with null for a figure that is not finite.
+// If v is a struct with Warnings, or a pointer to one, a warning names the figure's path.
 func Encode(v any, indent string) ([]byte, error) {
 	data, err := marshal(v, indent)
 	if _, ok := errors.AsType[*json.UnsupportedValueError](err); !ok {

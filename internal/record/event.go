@@ -8,12 +8,10 @@ import (
 	"time"
 )
 
-// HistoryVersion is the version of the history's format. A reader accepts this version and older ones;
-// see docs/history.md.
+// HistoryVersion is the history's format. A reader accepts older ones as well; see docs/history.md.
 const HistoryVersion = 1
 
-// Micros is a time or a span in microseconds. A time counts from the start of the run on the monotonic
-// clock; environment.json holds the wall clock at 0.
+// Micros is a time since the start of the run on the monotonic clock, or a span, in microseconds.
 type Micros int64
 
 // Duration returns m as a time.Duration.
@@ -36,8 +34,7 @@ type Clock struct {
 // StartClock starts a run's clock at the present of now, which is time.Now outside of tests.
 func StartClock(now func() time.Time) *Clock { return &Clock{start: now(), now: now} }
 
-// Now returns the time since the start of the run. It goes on where now is set back, so that nothing
-// waits for that much longer.
+// Now returns the time since the start of the run, which goes on where now is set back.
 func (c *Clock) Now() Micros {
 	const (
 		grain = 100 * time.Millisecond // the latest time is kept as often
@@ -88,8 +85,7 @@ const (
 	KindAnswer    EventKind = "answer"    // the answer to an objective on a query
 )
 
-// Event is one line of the history: what happened (Body), when (T) and in which step. Step 0 is outside
-// of any step; steps count from 1.
+// Event is one line of the history: what happened (Body), when, and in which step; 0 is outside of any.
 type Event struct {
 	T    Micros
 	Step int
@@ -171,8 +167,7 @@ type StepPlan struct {
 	FullHold  bool    `json:"fullHold"`  // the hold was the whole one that the plan names
 }
 
-// StepEvent marks a moment of one level's step. All fields but Phase are given at the start; Reached is
-// given again when it is known, Ending at the end.
+// StepEvent marks a moment of a level's step; Reached is given again once known, Ending at the end.
 type StepEvent struct {
 	Phase Phase `json:"phase"`
 	StepPlan
@@ -203,26 +198,20 @@ const (
 	SlotUnknown SlotOutcome = "unknown" // sent, but the answer never came and could not be settled
 )
 
-// Slot is one request to the target and its answer. Its name is unique since the target was last empty,
-// and it is counted once.
+// Slot is one request and its answer. Its name is unique since the target was last empty.
 type Slot struct {
-	Slot      string `json:"slot"`
-	Component string `json:"component,omitempty"`
-	Resource  string `json:"resource,omitempty"` // the kind of the requested object, if Units is 0
-	// Units counts the requested objects with milestones: 1 for a pod, the replicas of a deployment, 0
-	// for an object that is not followed (a service).
-	Units int `json:"units"`
-	// Grouped says that a controller names the objects; else an object has the slot's name.
-	Grouped   bool   `json:"grouped,omitempty"`
-	Iteration int    `json:"iteration,omitempty"`
-	Replica   int    `json:"replica,omitempty"` // of its iteration, from 2: the first is left out
-	Intended  Micros `json:"intended"`          // the time of the schedule
-	// Waited says how long after Intended the request found no place among those in flight. The rest
-	// until Sent is the program's own delay.
-	Waited      Micros `json:"waited,omitempty"`
-	AtOnce      bool   `json:"atOnce,omitempty"` // Intended is the same moment for several requests
-	Sent        Micros `json:"sent"`             // when the first attempt was sent
-	Replied     Micros `json:"replied"`          // when the last answer came
+	Slot        string `json:"slot"`
+	Component   string `json:"component,omitempty"`
+	Resource    string `json:"resource,omitempty"` // the kind of the requested object, if Units is 0
+	Units       int    `json:"units"`              // number of the requested objects with milestones, such as replicas; 0 for one not followed
+	Grouped     bool   `json:"grouped,omitempty"`  // a controller names the objects; else an object has the slot's name
+	Iteration   int    `json:"iteration,omitempty"`
+	Replica     int    `json:"replica,omitempty"` // of its iteration, from 2: the first is left out
+	Intended    Micros `json:"intended"`          // the time of the schedule
+	Waited      Micros `json:"waited,omitempty"`  // how long after Intended it had no place in flight; the rest is the program's delay
+	AtOnce      bool   `json:"atOnce,omitempty"`  // Intended is the same moment for several requests
+	Sent        Micros `json:"sent"`              // when the first attempt was sent
+	Replied     Micros `json:"replied"`           // when the last answer came
 	Code        int    `json:"code,omitempty"`
 	Retries     int    `json:"retries,omitempty"`     // attempts after the first
 	Throttled   int    `json:"throttled,omitempty"`   // answers that were 429
@@ -234,30 +223,22 @@ type Slot struct {
 	Outcome     SlotOutcome `json:"outcome"`
 	Error       string      `json:"error,omitempty"`
 	Delay       Micros      `json:"delay,omitempty"` // a start latency that was planted on the object; 0 for none
-	// Before is the request for the same thing right before this one, nil for none. It is put on record
-	// by itself.
-	Before *Slot `json:"-"`
+	Before      *Slot       `json:"-"`               // request for the same thing right before this one, itself on record, or nil
 }
 
 // Object is a milestone that an object reached, at the time its news was received.
 type Object struct {
-	Object    string `json:"object"`         // namespace/name
-	Slot      string `json:"slot,omitempty"` // the slot it fills, when its name is another
-	Milestone string `json:"milestone"`
-	Component string `json:"component,omitempty"`
-	Place     string `json:"node,omitempty"`
-	// Labels are the object's values of the labels that group times, in order, with the first milestone;
-	// "" for none.
-	Labels []string `json:"labels,omitempty"`
-	// Stamp is the server's own time of the milestone in whole seconds since 1970, 0 for none.
-	Stamp int64 `json:"stamp,omitempty"`
-	// Late marks news from a list after a gap in the watch: the milestone was reached at some time before
-	// T.
-	Late bool `json:"late,omitempty"`
+	Object    string   `json:"object"`         // namespace/name
+	Slot      string   `json:"slot,omitempty"` // the slot it fills, when its name is another
+	Milestone string   `json:"milestone"`
+	Component string   `json:"component,omitempty"`
+	Place     string   `json:"node,omitempty"`
+	Labels    []string `json:"labels,omitempty"` // object's values of the grouping labels, with the first milestone; "" for none
+	Stamp     int64    `json:"stamp,omitempty"`  // server's own time of the milestone in whole seconds since 1970, 0 for none
+	Late      bool     `json:"late,omitempty"`   // this is news from a list after a gap in the watch: it was reached at some time before T
 }
 
-// State is a change in what keeps an object from a milestone, or took one away. An empty Reason says that
-// it is over.
+// State is a change in what keeps an object from a milestone; an empty Reason says that it is over.
 type State struct {
 	Object   string `json:"object"`
 	Slot     string `json:"slot,omitempty"`
@@ -288,8 +269,7 @@ type Reading struct {
 	Values map[string]float64 `json:"values"` // cpuSeconds (since its start), rssBytes, ...
 }
 
-// ComponentHistogram is a histogram of durations that a program publishes, counted since its start; a
-// step has the difference of two. Counts[i] took at most Bounds[i] seconds; Count is all.
+// ComponentHistogram is a program's histogram since its start: Counts[i] took Bounds[i] seconds at most.
 type ComponentHistogram struct {
 	Source string    `json:"source"` // the program
 	Name   string    `json:"name"`   // what took so long
@@ -299,28 +279,20 @@ type ComponentHistogram struct {
 	Counts []uint64  `json:"counts"`
 }
 
-// Names of histograms of a program's garbage collection: how long all of it was
-// paused, and the CPU time of each cycle, of which there is the sum alone.
+// Names of histograms of garbage collection: its pauses, and the CPU time of each cycle as a sum.
 const (
-	// CollectionPauses names the histogram of the pauses of a program's garbage collection.
-	CollectionPauses = "pause of garbage collection"
-	// CollectionCPU names the CPU time of each cycle of garbage collection; only the sum is known.
-	CollectionCPU = "CPU of a garbage collection"
-	// ClientWaits names the waits of a program's requests for the limit of its own client; only the sum
-	// is known.
-	ClientWaits = "wait for its client's limit"
+	CollectionPauses = "pause of garbage collection" // the histogram of the pauses of a program's garbage collection
+	CollectionCPU    = "CPU of a garbage collection" // the CPU time of each cycle of garbage collection; only the sum is known
+	ClientWaits      = "wait for its client's limit" // the waits of requests for their client's own limit; only the sum is known
 )
 
-// SourceMachine is the source of readings of the whole machine of this program, where the target runs
-// there too; see telemetry.Reading.
+// SourceMachine is the source of readings of this program's machine where the target runs there too.
 const SourceMachine = "machine"
 
-// SourceRequests is the source of histograms of the API server's requests: each is named by a verb and a
-// resource.
+// SourceRequests is the source of histograms of API requests, each named by a verb and a resource.
 const SourceRequests = "API requests"
 
-// Canary is one measurement of watch lag: a change made at a known time and the receipt of its news. Seen
-// is 0 without news.
+// Canary is one measurement of watch lag: a change and the receipt of its news. Seen is 0 without.
 type Canary struct {
 	Sent    Micros `json:"sent"`
 	Replied Micros `json:"replied"`
@@ -357,9 +329,8 @@ type Answer struct {
 	Why   string `json:"why,omitempty"`   // says why it is unknown whether the objective holds, else ""
 }
 
-// Trial counts a target's answers with a number of requests in flight, each sent as soon as the one
-// before it is answered. It follows a hold in which requests waited for a place among those in flight:
-// one trial with fewer places, then one with as many.
+// Trial counts answers with a number of requests in flight, after a hold in which requests waited for a
+// place among those: one trial with fewer places, then one with as many.
 type Trial struct {
 	Places   int     `json:"places"` // requests under way
 	Seconds  float64 `json:"seconds"`
@@ -367,8 +338,7 @@ type Trial struct {
 	Failed   int     `json:"failed,omitempty"` // otherwise
 }
 
-// Request is one request of a stream that is on record by itself, besides being counted in its window:
-// one of the slowest, or one that failed.
+// Request is a request of a stream on record by itself: one of the slowest, or one that failed.
 type Request struct {
 	Component string `json:"component,omitempty"`
 	Place     string `json:"place,omitempty"` // its receiver, such as a host
@@ -382,8 +352,7 @@ type Request struct {
 	BytesOut  int64  `json:"bytesOut,omitempty"`
 }
 
-// Fault is something that went wrong with observing or loading: a watch that was cut, a list that had to
-// be made again, a server out of reach.
+// Fault is something that went wrong with observing or loading, such as a watch that was cut.
 type Fault struct {
 	What    string `json:"what"`
 	From    Micros `json:"from,omitempty"`   // when news stopped
@@ -394,8 +363,7 @@ type Fault struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Actor is an actor that does nothing although objects wait for it, as of T. It is recorded again while
-// that lasts, and when it is over.
+// Actor is an actor that does nothing though objects wait. It is recorded again until that is over.
 type Actor struct {
 	Actor   string `json:"actor"`          // as Milestone.Owner names it
 	Says    string `json:"says"`           // "nothing came from the scheduler"
@@ -426,12 +394,9 @@ type Note struct {
 	About   int         `json:"about,omitempty"`   // the step, 0 for none
 }
 
-// Place names all places that a level is an average over, or a load goes to (Set), or says what happened
-// to one of them.
+// Place names all places of the load (Set), or says what happened to one of them.
 type Place struct {
-	// Set names all places: before the first load, and whenever the target declares them again. Places of
-	// an earlier set that it lacks are gone.
-	Set   []string   `json:"set,omitempty"`
+	Set   []string   `json:"set,omitempty"`  // all places: before the first load, and when they are declared again, without gone ones
 	Noun  *Noun      `json:"noun,omitempty"` // the name of these, nil for the places of the kind of object
 	Place string     `json:"place,omitempty"`
 	State PlaceState `json:"state,omitempty"`
@@ -442,8 +407,7 @@ type Place struct {
 // PlaceState says whether a place takes load.
 type PlaceState string
 
-// The states of a place. A load may make one not ready; somebody closed or removed one that is closed or
-// gone.
+// The states of a place: a load may make one not ready, but somebody closed or removed the others.
 const (
 	PlaceThere    PlaceState = "there"    // it takes load, or does so again
 	PlaceNotReady PlaceState = "notReady" // it does not work, or has ended
@@ -468,14 +432,12 @@ type Damaged struct{ From, To int64 }
 
 func (d *Damaged) String() string { return fmt.Sprintf("bytes %d to %d", d.From, d.To) }
 
-// Release names the slots that the run itself has emptied, as its configuration asks: their objects are
-// no longer in place, and are not missed.
+// Release names the slots that the run itself has emptied by its configuration: none is missed.
 type Release struct {
 	Slots []string `json:"slots"`
 }
 
-// Log is the end of a container's log, of an object that did not become ready. What looks like a secret
-// is masked before it is put on record.
+// Log is the masked end of a container's log, of an object that did not become ready.
 type Log struct {
 	Object    string   `json:"object"`
 	Container string   `json:"container,omitempty"`
@@ -512,8 +474,7 @@ func (*File) Kind() EventKind               { return KindFile }
 func (*Damaged) Kind() EventKind            { return KindDamaged }
 func (*ComponentHistogram) Kind() EventKind { return KindDurations }
 
-// onlyNames reports whether an event has no texts but names that the target has taken: the many such
-// events are searched for known secrets only.
+// onlyNames reports whether all texts are the target's names: these are searched for known secrets only.
 func (o *Object) onlyNames() bool { return len(o.Labels) == 0 }
 func (s *Slot) onlyNames() bool   { return s.Outcome == SlotCreated && s.Error == "" && s.Trouble == "" }
 

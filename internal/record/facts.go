@@ -12,15 +12,11 @@ import (
 
 // Fact is a property of the place and the time of a run. Targets declare theirs as facts without a value.
 type Fact struct {
-	// Name is the key for compare's --arm-is; the part before a colon stands for all names that begin
-	// with it.
-	Name  string `json:"name"`
-	What  string `json:"what,omitempty"` // in words
-	Value string `json:"value,omitempty"`
-	Unit  string `json:"unit,omitempty"` // of a number; B for bytes
-	// Within is the largest difference at which two numbers count as equal: 2% of the larger, or 1 of the
-	// unit; "" is none.
-	Within  string  `json:"within,omitempty"`
+	Name    string  `json:"name"`           // key for compare's --arm-is; the part before a colon stands for all such names
+	What    string  `json:"what,omitempty"` // in words
+	Value   string  `json:"value,omitempty"`
+	Unit    string  `json:"unit,omitempty"`   // of a number; B for bytes
+	Within  string  `json:"within,omitempty"` // largest difference of equal numbers: 2% of the larger, or 1 of the unit; or ""
 	Bearing Bearing `json:"bearing"`
 }
 
@@ -97,8 +93,7 @@ func (h Host) Facts(elsewhere bool) []Fact {
 	return list
 }
 
-// MachineFact reports whether a fact of that name describes the machine of something, or the shape of a
-// target's machines, and not the software there.
+// MachineFact reports whether a fact of that name describes a machine, and not the software there.
 func MachineFact(name string) bool {
 	group, _, _ := strings.Cut(name, ":")
 	return slices.Contains([]string{"host", "kernel", "cgroup", "isolation", "os", "filesystem"}, group) || strings.HasSuffix(group, "-shape")
@@ -188,8 +183,7 @@ type Known struct {
 	values []string
 }
 
-// Known returns all facts of an environment: those on record, those of its places, and those that follow
-// from the rest. Without an environment it returns none.
+// Known returns all facts of an environment, also of its places and those that follow; none without.
 func (e *Environment) Known() []Known {
 	if e == nil {
 		return nil
@@ -233,8 +227,7 @@ func (e *Environment) Value(name string) string {
 	return e.Facts[i].Value
 }
 
-// Same reports whether two have the same values. Values of places are compared in their order, at as many
-// as the smaller of the two has.
+// Same reports whether two have the same values, those of places in order and as far as both have them.
 func (k Known) Same(other Known) bool {
 	n := min(len(k.values), len(other.values))
 	for i := range n {
@@ -316,4 +309,28 @@ func (e *Environment) found() []Fact {
 		{Name: "health", What: "problems of the target before any load", Value: health, Bearing: Refuses},
 		{Name: "ceilings", What: "the ceiling known before any load that binds first", Value: binding, Bearing: Noted},
 	}
+}
+
+// Build identifies a build of the program.
+type Build struct {
+	Version      string `json:"version"`
+	Commit       string `json:"commit,omitempty"`   // "": unknown, as of a build outside of a checkout
+	Modified     bool   `json:"modified,omitempty"` // the checkout had changes beside the commit
+	Date         string `json:"date,omitempty"`     // of the commit, RFC 3339
+	Go           string `json:"go"`
+	ControlPlane string `json:"kubernetes"` // version of the Kubernetes that is compiled in
+	Platform     string `json:"platform"`   // such as linux/amd64
+}
+
+// String returns the build in a line.
+func (b Build) String() string {
+	commit := "development build"
+	if b.Commit != "" {
+		commit = "commit " + b.Commit[:min(len(b.Commit), 12)]
+		if b.Modified {
+			commit += " with changes"
+		}
+		commit += " of " + b.Date
+	}
+	return "plimsoll " + b.Version + " (" + commit + "), Kubernetes " + b.ControlPlane + ", " + b.Go + ", " + b.Platform
 }

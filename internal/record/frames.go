@@ -30,8 +30,7 @@ const (
 
 const frameMagic = "\x28\xb5\x2f\xfd" // begins each frame
 
-// maxResync bounds the places that are tried as the begin of a frame.
-const maxResync = 10_000
+const maxResync = 10_000 // bound of the places that are tried as the begin of a frame
 
 // framesOf returns the frames of a history in order, with anything between them as damaged.
 func framesOf(file io.ReaderAt, size int64) ([]frame, error) {
@@ -159,12 +158,10 @@ func endsFrame(e Event) bool {
 	return ok && (step.Phase == PhaseStart || step.Phase == PhaseEnd)
 }
 
-// errUnverified says that a history ends before the end of a step whose frame lacks its end, and with it
-// its checksum.
+// errUnverified says that a history ends before the end of a step's frame, which holds its checksum.
 var errUnverified = errors.New("the end of a step in a frame without an end")
 
-// verifier says which part of a row of frames cannot be trusted: it begins with the end of a step that is
-// not in a whole frame.
+// verifier finds the part of a row of frames that cannot be trusted.
 type verifier struct {
 	framed   bool    // each step has frames of its own
 	verified int64   // bytes of the text that are in whole frames

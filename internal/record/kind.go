@@ -1,38 +1,35 @@
 package record
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 )
 
-// ObjectKind describes the objects that a target makes. It is data, put on record with the environment,
-// so that a record is judged and shown without its target.
+// ObjectKind describes a target's objects: data on record, to judge and show it without the target.
 type ObjectKind struct {
 	Object     Noun        `json:"object"`         // pod, volume, machine
 	Place      Noun        `json:"place,omitzero"` // node, brick; zero where a level is not an average over places
 	Milestones []Milestone `json:"milestones"`     // in the order in which objects reach them
 	// Created, Placed, Started, There and Gone name milestones by their part: an object exists, has its
 	// place, begins to cost, counts as there, is removed. Only There is never "".
-	Created string `json:"created,omitempty"`
-	Placed  string `json:"placed,omitempty"`
-	Started string `json:"started,omitempty"`
-	There   string `json:"there"`
-	Gone    string `json:"gone,omitempty"`
-	// Unplaced is the reason of an object for which there is no place now, Removing that of one that is
-	// being removed.
-	Unplaced string    `json:"unplaced,omitempty"`
-	Removing string    `json:"removing,omitempty"`
-	Measures []Measure `json:"measures,omitempty"`
-	Metrics  []Metric  `json:"metrics,omitempty"`
-	Troubles []Trouble `json:"troubles,omitempty"`
-	// FreshPerStep says that each step has a system of its own, without traces of an earlier one.
-	FreshPerStep bool        `json:"freshPerStep,omitempty"`
-	Charts       []Chart     `json:"charts,omitempty"`     // figures among the samples that a report draws over time
-	Bounds       []Bound     `json:"bounds,omitempty"`     // what can limit a load, the first one to name first
-	Concurrent   *Concurrent `json:"concurrent,omitempty"` // counts objects between two milestones, nil for no count
-	GroupBy      *GroupBy    `json:"groupBy,omitempty"`    // groups the times of objects by labels, nil for no groups
-	Generator    string      `json:"generator,omitempty"`  // the program that makes the load, "" for this one
+	Created      string      `json:"created,omitempty"`
+	Placed       string      `json:"placed,omitempty"`
+	Started      string      `json:"started,omitempty"`
+	There        string      `json:"there"`
+	Gone         string      `json:"gone,omitempty"`
+	Unplaced     string      `json:"unplaced,omitempty"` // reason of an object without a place now, Removing of one that is being removed
+	Removing     string      `json:"removing,omitempty"`
+	Measures     []Measure   `json:"measures,omitempty"`
+	Metrics      []Metric    `json:"metrics,omitempty"`
+	Troubles     []Trouble   `json:"troubles,omitempty"`
+	FreshPerStep bool        `json:"freshPerStep,omitempty"` // each step has a system of its own, without traces of an earlier one
+	Charts       []Chart     `json:"charts,omitempty"`       // figures among the samples that a report draws over time
+	Bounds       []Bound     `json:"bounds,omitempty"`       // what can limit a load, the first one to name first
+	Concurrent   *Concurrent `json:"concurrent,omitempty"`   // counts objects between two milestones, nil for no count
+	GroupBy      *GroupBy    `json:"groupBy,omitempty"`      // groups the times of objects by labels, nil for no groups
+	Generator    string      `json:"generator,omitempty"`    // the program that makes the load, "" for this one
 }
 
 // Concurrent says between which milestones objects are counted, and how many may be there at once: in all
@@ -46,37 +43,28 @@ type Concurrent struct {
 	PerPlaceSetting string `json:"perPlaceSetting,omitempty"` // the setting of PerPlaceLimit, "" for no name
 }
 
-// GroupBy says by which labels times are grouped: those of the milestones, and the time from one to
-// another; from time zero where From is "".
+// GroupBy says by which labels times are grouped: of milestones, and from one, or time zero, to another.
 type GroupBy struct {
-	Labels []string `json:"labels"`
-	From   string   `json:"from,omitempty"`
-	To     string   `json:"to"`
-	// Places holds the labels' values of each place, in their order, "" for none: they hold for objects
-	// there without the label.
-	Places map[string][]string `json:"places,omitempty"`
+	Labels []string            `json:"labels"`
+	From   string              `json:"from,omitempty"`
+	To     string              `json:"to"`
+	Places map[string][]string `json:"places,omitempty"` // each place's values of the labels, in order, for objects there without the label
 }
 
 // Bound is something that can limit a load, and how samples show it. It held where a value was at least
 // the share Full of its limit: on average over a stream's hold, or until the last object of another load
 // was there.
 type Bound struct {
-	Name   string  `json:"name" yaml:"name"`
-	What   string  `json:"what" yaml:"what"` // in words
-	Source string  `json:"source" yaml:"source"`
-	Value  string  `json:"value" yaml:"value"`
-	Limit  string  `json:"limit,omitempty" yaml:"limit"` // the value with its limit; "" is 1
-	Full   float64 `json:"full" yaml:"full"`
-	// Waiting names the value that counts the waiting ones, "" where that is unknown: without any it did
-	// not hold.
-	Waiting string `json:"waiting,omitempty" yaml:"waiting"`
-	// By is the owner of the milestones that wait for it, "" for none.
-	By string `json:"by,omitempty" yaml:"by"`
-	// Slow says that time was spent there, and nothing was used up.
-	Slow bool `json:"slow,omitempty" yaml:"slow"`
-	// Generator says that the generator was short: the measured rate is then the least that the target
-	// can do.
-	Generator bool `json:"generator,omitempty" yaml:"generator"`
+	Name      string  `json:"name" yaml:"name"`
+	What      string  `json:"what" yaml:"what"` // in words
+	Source    string  `json:"source" yaml:"source"`
+	Value     string  `json:"value" yaml:"value"`
+	Limit     string  `json:"limit,omitempty" yaml:"limit"` // the value with its limit; "" is 1
+	Full      float64 `json:"full" yaml:"full"`
+	Waiting   string  `json:"waiting,omitempty" yaml:"waiting"`     // the value that counts the waiting ones, or "": without any it did not hold
+	By        string  `json:"by,omitempty" yaml:"by"`               // owner of the milestones that wait for it, "" for none
+	Slow      bool    `json:"slow,omitempty" yaml:"slow"`           // time was spent there, and nothing was used up
+	Generator bool    `json:"generator,omitempty" yaml:"generator"` // the generator was short: the target can do at least the measured rate
 }
 
 // Chart holds figures of one source that belong on one chart over time.
@@ -123,8 +111,7 @@ type Measure struct {
 	Bound   float64 `json:"bound,omitempty"`   // of the guard on a target that is not ours, 0 for none
 }
 
-// Trouble is a class of problems of objects, by the reasons that they and the target's events give. The
-// first one of a list that holds counts.
+// Trouble is a class of objects' problems by the reasons given; the first of a list that holds counts.
 type Trouble struct {
 	Class   string   `json:"class"`
 	What    string   `json:"what"` // in words
@@ -188,4 +175,102 @@ func (k *KnownTroubles) Classify(reason, message string) *Trouble {
 		}
 	}
 	return nil
+}
+
+// Metric is a figure of a step, a fold of one value or a ratio of two, by which arms can be compared.
+type Metric struct {
+	Name        string `json:"name"`            // its key in results and on the command line
+	Title       string `json:"title,omitempty"` // for readers, "" for the name
+	Unit        string `json:"unit"`            // s, B, B/s, %
+	Help        string `json:"help"`
+	LessIsWorse bool   `json:"lessIsWorse,omitempty"` // else more is worse
+	Of          Fold   `json:"of"`
+	Per         *Fold  `json:"per,omitempty"` // the divisor of Of, nil for none
+}
+
+// Fold is one figure of a step from the samples of a value.
+type Fold struct {
+	Source string   `json:"source"`
+	Value  string   `json:"value"`
+	Fold   FoldKind `json:"fold"`
+}
+
+// FoldKind says how a step's samples of a value become one figure.
+type FoldKind string
+
+// The folds. Where requests come all the time, parts of a ratio, the mean and the difference per second cover
+// the hold; everything else covers the whole step.
+const (
+	FoldLast       FoldKind = "last"
+	FoldMost       FoldKind = "most"
+	FoldGrowth     FoldKind = "growth"     // the most less the first
+	FoldDifference FoldKind = "difference" // of a value that only grows
+	FoldMean       FoldKind = "mean"
+	FoldPerSecond  FoldKind = "perSecond" // the difference by the second
+)
+
+// ValueCPU and ValueMemory are what a process has used: seconds of CPU since it was started, and bytes of
+// memory, of which those that several processes of a source share count once where that is known.
+const (
+	ValueCPU    = "cpuSeconds"  // CPU time of a process since its start, in seconds
+	ValueMemory = "memoryBytes" // memory that several processes of a source share counts once where known
+)
+
+// SourceStep is the source of values once per step; FoldPerSecond divides them by ValueSeconds.
+const SourceStep = "step"
+
+// Values of SourceStep.
+const (
+	ValueAsked   = "asked"        // objects, or requests of a stream that were due in the hold
+	ValueDone    = "done"         // objects that were there; of a stream, requests that were answered in the hold
+	ValueRate    = "achievedRate" // of them, by the second
+	ValueSeconds = "seconds"      // that the hold lasted
+)
+
+// MeasureRequestErrors names the engine's own measure: the percentage of latest requests that failed.
+const MeasureRequestErrors = "apiErrors"
+
+// RequestErrors returns that measure; bound is the percentage of its guard, 0 for none.
+func RequestErrors(bound float64) Measure {
+	return Measure{Name: MeasureRequestErrors, Help: "requests that failed for good, with 99.9% confidence", Percent: true, Bound: bound}
+}
+
+// AchievedRate returns the metric of work done per second, which every step has.
+func AchievedRate(help string) Metric {
+	return Metric{Name: "achieved rate", Unit: "/s", Help: help, LessIsWorse: true, Of: Fold{SourceStep, ValueRate, FoldLast}}
+}
+
+// UseOf returns the metrics of a source's use, which every process has; of names it in their help.
+func UseOf(source, of string) []Metric {
+	return []Metric{
+		{Name: source + " CPU", Unit: "s", Help: "CPU time of " + of, Of: Fold{source, ValueCPU, FoldDifference}},
+		{Name: source + " memory, most", Unit: "B", Help: "the most memory of " + of, Of: Fold{source, ValueMemory, FoldMost}},
+		{Name: source + " memory, growth", Unit: "B", Help: "the most memory of " + of + " less that at the start", Of: Fold{source, ValueMemory, FoldGrowth}},
+	}
+}
+
+// Everywhere reports whether steps have the metric whatever their target declares.
+func (m Metric) Everywhere() bool {
+	same := func(known Metric) bool { return m.Per == nil && m.Of == known.Of }
+	return same(AchievedRate("")) || slices.ContainsFunc(UseOf(m.Of.Source, ""), same)
+}
+
+// Called returns the metric's title, or its name.
+func (m Metric) Called() string { return cmp.Or(m.Title, m.Name) }
+
+// Folds returns the folds of the metric.
+func (m Metric) Folds() []Fold {
+	if m.Per == nil {
+		return []Fold{m.Of}
+	}
+	return []Fold{m.Of, *m.Per}
+}
+
+// Metric returns the metric of that name, or nil.
+func (k ObjectKind) Metric(name string) *Metric {
+	i := slices.IndexFunc(k.Metrics, func(m Metric) bool { return m.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &k.Metrics[i]
 }

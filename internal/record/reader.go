@@ -12,18 +12,14 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// maxLine bounds one line of the history: a message may be long, but a file that is not a history must
-// not fill the memory.
-const maxLine = 16 << 20
+const maxLine = 16 << 20 // bound of one line of the history, so that another file does not fill the memory
 
 // History says what reading a history found besides its events.
 type History struct {
 	Events  int
 	Unknown int      // lines of kinds that this version does not know
 	Damaged []string // the parts of the file that were changed
-	// Cut says that the history lacks its end: the program was killed, and its last 100 ms may be
-	// missing.
-	Cut bool
+	Cut     bool     // the history lacks its end: the program was killed
 }
 
 // DamagedError says that a history cannot be read any further. The events before it are right.
@@ -40,15 +36,13 @@ func (e *DamagedError) Error() string {
 
 func (e *DamagedError) Unwrap() error { return e.Err }
 
-// suspect is the length of text before a damaged place that may be wrong without looking wrong: later
-// text copies a wrong part, as far as the window of the compression reaches, until it is no longer an
-// event.
+// suspect is the length of text before a damaged place that may be wrong: later text copies a wrong part
+// as far as the window of the compression reaches, until it is no longer an event.
 const suspect = 512 << 10
 
-// ReadHistory hands every event of a recorded run to each, in the order in which they were written. It
-// reads the history of a killed run as far as it goes, and hands out a Damaged for each damaged part. A
-// history whose steps have no frames of their own is read to some way before the damage: the error is
-// then a *DamagedError.
+// ReadHistory hands every event of a run to each, in order, also of a killed run as far as it goes, and a
+// Damaged for each damaged part. A history whose steps have no frames is read to some way before the
+// damage; the error is then a *DamagedError.
 func ReadHistory(d Dir, each func(Event) error) (History, error) {
 	file, err := os.Open(d.Path(HistoryFile))
 	if err != nil {

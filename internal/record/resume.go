@@ -15,10 +15,9 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/redact"
 )
 
-// ResumeClock goes on with the clock of a run that was cut. Start is the wall clock at 0, last the time
-// of the last event on record. The wall clock measures the pause, but time always goes on after last. The
-// clock's Start then returns the wall clock at 0 as seen now, which is before start if the wall clock was
-// set back.
+// ResumeClock goes on with the clock of a cut run. Start is the wall clock at 0, last the time of the
+// last event. The wall clock measures the pause, but time goes on after last; the clock's Start then
+// returns the wall clock at 0 as seen now, which is before start if the wall clock was set back.
 func ResumeClock(start time.Time, last Micros, now func() time.Time) *Clock {
 	at := now()
 	t := last + 1
@@ -30,8 +29,7 @@ func ResumeClock(start time.Time, last Micros, now func() time.Time) *Clock {
 
 const historyPart = "." + HistoryFile + ".part"
 
-// ResumeWriter goes on with the history of a run that was cut. It copies the whole lines and replaces the
-// old file at once: whenever this process dies, one of the two is whole. The directory must be locked.
+// ResumeWriter goes on with a cut run's history by a whole copy of it. The directory must be locked.
 func ResumeWriter(d Dir, secrets *redact.Secrets, follow func(Event)) (*Writer, error) {
 	file, err := d.create(historyPart)
 	if err != nil {
@@ -109,9 +107,8 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("%s is in use by a running experiment", e.Path)
 }
 
-// Lock takes the right to write a run's record until the lock is closed or the process ends: it is the
-// operating system's lock on the directory, and leaves no file behind. The error is a *BusyError where
-// another process holds it. Readers need no lock. A file system without locks is not an error.
+// Lock takes the right to write a run's record until closed, by the system's lock on the directory. The
+// error is a *BusyError where another process holds it; a file system without locks is none.
 func (d Dir) Lock() (io.Closer, error) {
 	dir, err := os.Open(string(d))
 	if err != nil {

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// Warning is something that the reader of a result must know. The same warning of many steps or places is
-// one.
+// Warning is something that a result's reader must know; the same one of many steps or places is one.
 type Warning struct {
 	Kind    WarningKind `json:"kind"`
 	Text    string      `json:"text"`              // a sentence without the steps and places
@@ -130,8 +129,7 @@ const (
 	furtherText = "further warnings of this kind, which are only counted"
 )
 
-// Add adds a warning, to one of the same kind and text if there is one. A Count of 0 is 1. Beyond a
-// hundred of a kind, and a thousand of all, the others are counted in one.
+// Add adds a warning, or its count to an equal one; beyond a bound one warning counts the others.
 func (l *Warnings) Add(w Warning) {
 	w.Count = max(w.Count, 1)
 	i, alike := l.find(w)

@@ -12,44 +12,35 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Window is a stretch of a stream of one component: the requests with an intended start from From to
-// before To (closed loop: that were sent then), once each of them has ended or passed its bound. They are
-// too many to be on record one by one.
-//
-// Intended = Sent + Dropped, and Sent = Done + all Failed + Lost.
+// Window is a stretch of one component of a stream: the requests that were due (closed loop: sent) from
+// From to before To, once each has ended or passed its bound. Intended = Sent + Dropped, and Sent = Done
+// + all Failed + Lost.
 type Window struct {
-	Component string `json:"component,omitempty" parquet:"component,dict"`
-	From      Micros `json:"from" parquet:"from_us"`
-	To        Micros `json:"to" parquet:"to_us"`
-	WarmUp    bool   `json:"warmUp,omitempty" parquet:"warm_up"` // the requests do not count for the verdict
-	Intended  int    `json:"intended" parquet:"intended"`
-	Sent      int    `json:"sent" parquet:"sent"`
-	Done      int    `json:"done" parquet:"done"` // answered correctly
-	// Failed counts the others that ended, by the kind of failure, such as FailedTimeout.
-	Failed  map[string]int `json:"failed,omitempty" parquet:"failed"`
-	Late    int            `json:"late,omitempty" parquet:"late"`       // found no place among those under way, open loop
-	Dropped int            `json:"dropped,omitempty" parquet:"dropped"` // of them, given up unsent
-	Lost    int            `json:"lost,omitempty" parquet:"lost"`       // their outcome is unknown
-	Retried int            `json:"retried,omitempty" parquet:"retried"` // requests that were sent again
-	// Answered counts all requests with a correct answer from From to before To, whenever they were due,
-	// and AnsweredBytes the bytes of these answers.
+	Component string         `json:"component,omitempty" parquet:"component,dict"`
+	From      Micros         `json:"from" parquet:"from_us"`
+	To        Micros         `json:"to" parquet:"to_us"`
+	WarmUp    bool           `json:"warmUp,omitempty" parquet:"warm_up"` // the requests do not count for the verdict
+	Intended  int            `json:"intended" parquet:"intended"`
+	Sent      int            `json:"sent" parquet:"sent"`
+	Done      int            `json:"done" parquet:"done"`                 // answered correctly
+	Failed    map[string]int `json:"failed,omitempty" parquet:"failed"`   // number of the others that ended, by the kind of failure, such as FailedTimeout
+	Late      int            `json:"late,omitempty" parquet:"late"`       // found no place among those under way, open loop
+	Dropped   int            `json:"dropped,omitempty" parquet:"dropped"` // of them, given up unsent
+	Lost      int            `json:"lost,omitempty" parquet:"lost"`       // their outcome is unknown
+	Retried   int            `json:"retried,omitempty" parquet:"retried"` // requests that were sent again
+	// Answered counts correct answers between From and To, whenever due, and AnsweredBytes their bytes.
 	Answered      int   `json:"answered,omitempty" parquet:"answered"`
 	AnsweredBytes int64 `json:"answeredBytes,omitempty" parquet:"answered_bytes"`
-	// InFlight counts the component's requests in flight at To, and Backlog the due ones that had not
-	// ended.
-	InFlight int   `json:"inFlight,omitempty" parquet:"in_flight"`
-	Backlog  int   `json:"backlog,omitempty" parquet:"backlog"`
-	BytesIn  int64 `json:"bytesIn,omitempty" parquet:"bytes_in"`
-	BytesOut int64 `json:"bytesOut,omitempty" parquet:"bytes_out"`
-	// ByPlace and FailedByPlace count the done and the failed requests of each place, where there are
-	// several.
+	InFlight      int   `json:"inFlight,omitempty" parquet:"in_flight"` // number of requests in flight at To, and Backlog the due ones that had not ended
+	Backlog       int   `json:"backlog,omitempty" parquet:"backlog"`
+	BytesIn       int64 `json:"bytesIn,omitempty" parquet:"bytes_in"`
+	BytesOut      int64 `json:"bytesOut,omitempty" parquet:"bytes_out"`
+	// ByPlace and FailedByPlace count done and failed requests of each place, where there are several.
 	ByPlace       map[string]int `json:"byPlace,omitempty" parquet:"done_by_place"`
 	FailedByPlace map[string]int `json:"failedByPlace,omitempty" parquet:"failed_by_place"`
-	// Histograms hold the times of the done requests by the milestones of the kind, in microseconds from
-	// the intended start (closed loop: from the start).
+	// Histograms hold the done requests' times by milestone, in microseconds from the intended start.
 	Histograms map[string]Histogram `json:"histograms,omitempty" parquet:"histograms"`
-	// OwnDelay holds how late the generator itself sent.
-	OwnDelay Histogram `json:"ownDelay,omitempty" parquet:"own_delay"`
+	OwnDelay   Histogram            `json:"ownDelay,omitempty" parquet:"own_delay"` // how late the generator itself sent
 }
 
 // FailedTimeout is the kind of failure of a request that was given up at its bound.
@@ -64,19 +55,16 @@ func (w *Window) FailedAll() int {
 	return n
 }
 
-// Histogram holds counts of times in microseconds in HdrHistogram's own encoding (V2, compressed, in base
-// 64), so that other programs read it. "" holds none.
+// Histogram holds counts of microseconds in HdrHistogram's encoding (V2, compressed, base 64), or "".
 type Histogram string
 
 const (
-	histogramMost   = time.Hour
-	histogramDigits = 3
-	// HistogramResolution is the largest relative error of a time in a histogram.
-	HistogramResolution = 1e-3
+	histogramMost       = time.Hour
+	histogramDigits     = 3
+	HistogramResolution = 1e-3 // largest relative error of a time in a histogram
 )
 
-// NewCounts makes an empty histogram: microseconds to three digits, up to an hour, which stands for
-// anything longer.
+// NewCounts makes an empty histogram of microseconds to three digits, up to an hour and longer.
 func NewCounts() *hdrhistogram.Histogram {
 	return hdrhistogram.New(1, histogramMost.Microseconds(), histogramDigits)
 }

@@ -15,8 +15,7 @@ import (
 // FlushInterval is the time between two flushes to the operating system: SIGKILL can cost as much.
 const FlushInterval = 100 * time.Millisecond
 
-// Writer appends events to a run's history as they happen. It masks what looks like a secret, and known
-// secrets.
+// Writer appends events to a run's history as they happen, and masks secrets.
 type Writer struct {
 	follow  func(Event)
 	secrets *redact.Secrets
@@ -34,8 +33,7 @@ type Writer struct {
 	done chan struct{}
 }
 
-// NewWriter starts the history of a run. Each event is also handed to follow, if there is one, in the
-// order in which it is written, and as it is written; follow must not call the Writer.
+// NewWriter starts a run's history. Follow may be nil, gets each event as written, and must not write.
 func NewWriter(d Dir, secrets *redact.Secrets, follow func(Event)) (*Writer, error) {
 	file, err := os.OpenFile(d.Path(HistoryFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
 	if err != nil {
@@ -111,8 +109,7 @@ func (w *Writer) fail(err error) {
 	close(w.failed)
 }
 
-// Failed closes when the history cannot be written any more, for example because the disk is full. A
-// run must not go on without a record.
+// Failed closes when the history cannot be written any more: a run must not go on without a record.
 func (w *Writer) Failed() <-chan struct{} { return w.failed }
 
 // Err returns the first failure, or nil.

@@ -32,8 +32,7 @@ func (e *NoResultError) Error() string {
 
 func (e *NoResultError) Unwrap() error { return e.Err }
 
-// WriteFile writes report.html into a run directory, from its result.json, and everything else that is
-// there.
+// WriteFile writes report.html into a run directory, from everything that is there.
 func WriteFile(dir record.Dir) error {
 	page, err := Page(dir)
 	if err != nil {
@@ -51,8 +50,7 @@ func Page(dir record.Dir) ([]byte, error) {
 	return written(dir, func() (view.Page, error) { return view.RunPage(in) })
 }
 
-// WriteGridFile writes the page of a grid beside its result.json. The page says so where the plan in dir
-// cannot be read.
+// WriteGridFile writes the page of a grid beside its result.json, also where it cannot read the plan.
 func WriteGridFile(dir record.Dir, g judge.Grid) error {
 	var in view.Input
 	if err := readPlan(dir, &in); err != nil {
@@ -77,8 +75,7 @@ func written(dir record.Dir, shaped func() (view.Page, error)) ([]byte, error) {
 	return html.Bytes(), nil
 }
 
-// Read reads the content of a report from a run directory. The error is a *NoResultError where no
-// result.json can be read; the page names anything else that is missing.
+// Read reads a report's content from a run directory; the error is a *NoResultError without a result.
 func Read(dir record.Dir) (view.Input, error) {
 	var in view.Input
 	if err := dir.ReadJSON(record.ResultFile, &in.Result); err != nil {

@@ -17,8 +17,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 )
 
-// FromPlan returns a plan as it was run, as far as the judge needs it: without options of a load. The
-// kind of its objects comes from the record.
+// FromPlan returns a plan as it was run, for the judge: without options of a load, or a kind of objects.
 func FromPlan(p *plan.Plan) (Experiment, error) {
 	goals, err := p.GoalsOf()
 	if err != nil {
@@ -54,8 +53,7 @@ func FromPlan(p *plan.Plan) (Experiment, error) {
 	}, nil
 }
 
-// AddWorkload makes the files of the workload part of the plan's fingerprint: a resumed run must make the
-// same objects.
+// AddWorkload adds the workload's files to the plan's fingerprint: a resumed run makes the same objects.
 func (x *Experiment) AddWorkload(w *workload.Workload, given map[string]string) error {
 	params, err := w.Resolve(given)
 	if err != nil {
@@ -70,11 +68,8 @@ func (x *Experiment) AddWorkload(w *workload.Workload, given map[string]string) 
 }
 
 const (
-	// holdsMost is the default of the longest hold of a step, in holds.
-	holdsMost = 5
-	// leastOpenHold is the least hold of a step with a schedule, unless the whole one is shorter: over a
-	// few seconds the rate of ready objects is mostly chance.
-	leastOpenHold = 20 * time.Second
+	holdsMost     = 5                // default of the longest hold of a step, in holds
+	leastOpenHold = 20 * time.Second // least hold with a schedule: over a few seconds the rate is mostly chance
 	// shortHold divides the whole hold into the hold of steps that only propose.
 	shortHold = 5
 )
@@ -99,8 +94,7 @@ func (x *Experiment) load(p *plan.Plan, axis workload.Axis, declared workload.Ta
 	x.Budget = time.Duration(p.Budget)
 }
 
-// Holds returns how long a step warms up, and its hold: of one that decides, and of one that only
-// proposes. Stream says that the axis is one of streams.
+// Holds returns how long steps warm up and hold, to decide or to propose; stream is of the axis.
 func Holds(p *plan.Plan, axis workload.Axis, stream bool) (warmUp, whole, short time.Duration) {
 	whole = time.Duration(p.Hold)
 	short = whole / shortHold

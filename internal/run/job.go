@@ -38,8 +38,7 @@ type Job struct {
 	Past         *Past                                        // the run to resume, whose directory is locked; nil for none
 	Observer     Observer
 	Access       metrics.Access // of the plan's Prometheus
-	// Judged, if not nil, gets the result before the target is emptied, where that takes a while; Run's
-	// result includes the removal. Err says why the run was cut, nil where it was not.
+	// Judged, if not nil, gets the result before a slow removal; err says why the run was cut, or nil.
 	Judged func(dir record.Dir, result *result.Result, err error)
 
 	surveyed  surveyed
@@ -60,8 +59,7 @@ type surveyed struct {
 }
 
 // Run makes the experiment. Soft ends the load, hard everything that is slow. It returns the run
-// directory, "" for none, and the result, which is nil when nothing was recorded or judged. A run that
-// was cut has both a result and an error.
+// directory, or "", and the result, or nil. A cut run has both and an error.
 func (j *Job) Run(soft, hard context.Context) (dir record.Dir, result *result.Result, err error) {
 	if j.session, err = j.Provider.Open(soft, j.Request); err != nil {
 		return "", nil, err
@@ -364,12 +362,9 @@ func (j *Job) directory() (dir record.Dir, unlock func(), err error) {
 	return dir, func() { lock.Close() }, nil
 }
 
-// longestName bounds the bytes of a name in a run directory: file systems allow 255, with the time before
-// it.
-const longestName = 200
+const longestName = 200 // bound of a name in a run directory: file systems allow 255 bytes, with the time before it
 
-// NewDir makes the directory of a run that begins now: out, or with "" one by the time and the run's
-// name, which no other run has.
+// NewDir makes the directory of a run that begins now: out, or one by the time and the run's name.
 func NewDir(out, name string, now time.Time) (record.Dir, error) {
 	if out != "" {
 		return record.CreateDir(out)

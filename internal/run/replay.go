@@ -13,8 +13,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Replay judges a recorded run from its record alone and writes objects.parquet, windows.parquet,
-// result.json and the blocks of metrics again. It returns the result also where it could not write it.
+// Replay judges a run from its record alone and writes its results again, which it returns in any case.
 func Replay(dir record.Dir, x Experiment) (result.Result, error) {
 	r, err := ReplayInto(dir, dir, x)
 	if err == nil {

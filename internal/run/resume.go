@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/judge"
@@ -110,9 +111,8 @@ func sameStep(id int, s *record.StepEvent, n design.Next) error {
 	return nil
 }
 
-// resume goes on with a run where its record ends: with the next step, or the one that was cut, from an
-// empty target. Begin has the part's ID and command. The budget is a fresh one. The directory must have
-// been locked since before OpenPast.
+// resume goes on with a run from an empty target, with the next step or the one that was cut. Begin has
+// the part's ID and command; the directory must have been locked since before OpenPast.
 func resume(past *Past, begin record.RunEvent, x Experiment, now func() time.Time, observer Observer) (*part, error) {
 	clock := record.ResumeClock(past.start, past.Last, now)
 	begin.Phase, begin.Version, begin.Framed, begin.Plan = record.PhaseResume, record.HistoryVersion, true, x.Plan
@@ -133,5 +133,40 @@ func resume(past *Past, begin record.RunEvent, x Experiment, now func() time.Tim
 		record.Event{T: t, Step: past.Step, Body: &record.StepEvent{Phase: record.PhaseReset}})
 }
 
-// backTolerance is the largest correction of the wall clock without a warning.
-const backTolerance = time.Second
+const backTolerance = time.Second // largest correction of the wall clock without a warning
+
+// sameTarget refuses another target than the one that a run has loaded.
+func sameTarget(was, is record.Environment) error {
+	if was.Target != is.Target && !(was.Target.Private && is.Target.Private) {
+		return &ContradictionError{fmt.Sprintf("the run loaded %s, this is %s", targetName(was.Target), targetName(is.Target))}
+	}
+	parts := is.Fidelity.Parts()
+	for i, part := range was.Fidelity.Parts() {
+		if part.Is != "" && part.Is != parts[i].Is {
+			return &ContradictionError{fmt.Sprintf("%s of what the run loaded: %s; of this: %s", part.Part, part.Is, parts[i].Is)}
+		}
+	}
+	return nil
+}
+
+func targetName(t record.TargetNaming) string {
+	if t.Private {
+		return "a private " + t.Kind
+	}
+	return fmt.Sprintf("%s %q", t.Kind, t.Name)
+}
+
+func changes(was, is record.Environment) []string {
+	known := func(e record.Environment) []record.Known {
+		return (&record.Environment{Facts: e.Facts, Places: e.Places}).Known()
+	}
+	var list []string
+	now := known(is)
+	for _, before := range known(was) {
+		i := slices.IndexFunc(now, func(k record.Known) bool { return k.Name == before.Name })
+		if i >= 0 && !before.Same(now[i]) {
+			list = append(list, fmt.Sprintf("%s: it was %s and is %s", before.What, before.Text(), now[i].Text()))
+		}
+	}
+	return list
+}

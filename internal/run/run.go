@@ -11,6 +11,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/fold"
 	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/metrics"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
@@ -36,30 +37,24 @@ type Experiment struct {
 	Guards    []slo.SLO // queries that end a step once they do not hold
 }
 
-// readingInterval is the time between two readings of resources, besides those at the start and end of
-// each step's load.
-const readingInterval = time.Second
+const readingInterval = time.Second // lies between two readings of resources, besides those about each load
 
 // Observer follows the progress of a run. Its methods must not block.
 type Observer interface {
-	// Status is called several times a second; live sums up the latencies of the step in progress, and is
-	// too slow to be called each time.
+	// Status is called several times a second; live sums up latencies, too slowly to be called as often.
 	Status(status engine.Status, live func() fold.Live)
 	// Stepped is called after each step with its judgement.
 	Stepped(result.Step)
-	// Event is called with every event, in order, as it is recorded, and with the record locked: it must
-	// not put anything on record itself.
+	// Event is called with every event, in order, with the record locked: it must not record anything.
 	Event(record.Event)
-	// Chose is called before each step with the chosen one, and with the steps that may be left, the
-	// chosen one included, as design.Ahead predicts them.
+	// Chose is called before each step with the chosen one, and all that may be left by design.Ahead.
 	Chose(next design.Next, ahead [][]design.Next)
 }
 
 // ErrBudget ends a run whose budget is spent.
 var ErrBudget = errors.New(record.BudgetSpent)
 
-// Run makes the experiment on the target that open makes and leaves its record in dir. Soft ends the
-// load, hard everything that is slow. A run that was cut has a record too; the error then says why.
+// Run makes the experiment on the target that open makes, with its record in dir, also of a cut run.
 func Run(soft, hard context.Context, dir record.Dir, id string, x Experiment, now func() time.Time, observer Observer,
 	open opener) error {
 	p, err := begin(dir, id, x, now, observer)
@@ -151,8 +146,7 @@ func (p *part) load(soft context.Context, open opener) error {
 	return err
 }
 
-// left puts on record how many objects are in the target, and reports whether there are any and the
-// record could be written: it is then judged before they are removed.
+// left records how many objects are in the target; with any the run is judged before their removal.
 func (p *part) left() bool {
 	if p.instance == nil || p.instance.Progress().Left == 0 {
 		return false
@@ -211,9 +205,7 @@ func (p *part) clean(hard context.Context, runErr error) error {
 	return left
 }
 
-// unansweredClose bounds the removal from a target that answers nothing: it may be back, and the next
-// command removes the rest.
-const unansweredClose = 10 * time.Second
+const unansweredClose = 10 * time.Second // bound of the removal from a target that answers nothing: the next command removes it
 
 // liveJudge is the analysis of a run in progress. Events come from many goroutines.
 type liveJudge struct {
@@ -394,4 +386,51 @@ func (p *part) putFile(recorder system.Recorder, name string) {
 	if sum, err := p.dir.Sum(name); err == nil {
 		recorder.Emit(&record.File{Name: name, SHA256: sum})
 	}
+}
+
+// wakes measures how late this program gets a processor: it asks to be woken at known times.
+type wakes struct {
+	mu         sync.Mutex
+	made, late int
+	most       time.Duration
+}
+
+const wakeInterval = 10 * time.Millisecond
+
+// count asks to be woken until ctx ends.
+func (w *wakes) count(ctx context.Context, clock *record.Clock) {
+	timer := time.NewTimer(wakeInterval)
+	defer timer.Stop()
+	for due := clock.Now() + record.MicrosOf(wakeInterval); ; {
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return
+		}
+		now := clock.Now()
+		delay := (now - due).Duration()
+		w.mu.Lock()
+		w.made++
+		if delay > result.OwnDelayBound {
+			w.late++
+		}
+		w.most = max(w.most, delay)
+		w.mu.Unlock()
+		due = now + record.MicrosOf(wakeInterval)
+		timer.Reset(wakeInterval)
+	}
+}
+
+// take returns the measurements since the last call, nil without any.
+func (w *wakes) take() *record.Reading {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.made == 0 {
+		return nil
+	}
+	s := &record.Reading{Source: usage.SourceWakes, Values: map[string]float64{
+		"wakes": float64(w.made), "late": float64(w.late), "mostSeconds": w.most.Seconds(),
+	}}
+	w.made, w.late, w.most = 0, 0, 0
+	return s
 }

@@ -25,8 +25,7 @@ type Spec struct {
 	Alpha    float64
 	Paired   bool // runs with the same Block were made side by side
 	Among    int  // comparisons of each metric that are made together; 0 is the product of levels and arms
-	// Sequential judges a comparison that goes on until it is decided, at the error rate of one metric;
-	// nil is for a fixed number of runs. End says how it ended.
+	// Sequential judges a comparison without a fixed number of runs, else nil. End says how it ended.
 	Sequential *stats.Sequential
 	End        stats.End
 }
@@ -143,8 +142,7 @@ func (s sides) change(a, b []float64, alpha float64) (stats.Change, error) {
 	return stats.CompareApart(a, b, 1-alpha)
 }
 
-// counting returns the runs in which a metric counts, in pairs where they are paired, and why others do
-// not.
+// counting returns the runs in which a metric counts, in pairs if they are paired, and why others do not.
 func (s sides) counting(metric string) (with sides, out []string) {
 	with.spec = s.spec
 	leaves := func(r *Run) bool {
@@ -187,8 +185,7 @@ func (c *LevelComparison) unequal(runs []Run, spec Spec, metric string) string {
 		out[1], all[1], c.Arm, out[0], all[0], spec.Baseline)
 }
 
-// leftOutAlike is the probability below which it is not chance that more runs of one arm do not count.
-const leftOutAlike = 0.05
+const leftOutAlike = 0.05 // probability below which it is not chance that more runs of one arm do not count
 
 func compareLevel(spec Spec, runs []Run, level float64, arm string) LevelComparison {
 	s, excluded := selectRuns(spec, runs, level, arm)
@@ -368,8 +365,7 @@ func ratio(a, b []float64) float64 {
 	return math.Exp(mean(b) - mean(a))
 }
 
-// sameStart is the largest relative difference of starting points at which memory can be compared.
-const sameStart = 0.05
+const sameStart = 0.05 // largest relative difference of starting points at which memory can be compared
 
 // memoryMismatch says why memory cannot be compared: earlier memory of a process keeps it from growing.
 func memoryMismatch(a, b []float64) string {
@@ -489,9 +485,7 @@ func (d *Decision) sequential(s sides, lessIsWorse bool) (rest string) {
 	return rest
 }
 
-// worthSaying is the least difference of an unbiased change that readers see: figures have a tenth of a
-// percent.
-const worthSaying = 0.001
+const worthSaying = 0.001 // least difference of an unbiased change that readers see
 
 // Left returns the arms that are decided, or have no chance to be, by the blocks so far.
 func Left(spec Spec, runs []Run) map[design.Pair]bool {

@@ -70,8 +70,7 @@ func rounded(x float64) float64 {
 // Withdraw withdraws the verdict of lines that do not belong to one goal.
 func (c *LineComparison) Withdraw(why string) { c.Verdict, c.Why = stats.Undecided, why+"; "+c.Why }
 
-// bounds returns the interval of the line: from lo to below hi, which is +Inf where nothing failed. Where
-// the first level failed lo is 0.
+// bounds returns the interval of the line, from lo to below hi: 0 and +Inf where nothing bounds it.
 func (b Bracket) bounds() (lo, hi float64, ok bool) {
 	hi = math.Inf(1)
 	if x := cmp.Or(b.High, b.LowestFailing); x != nil && b.LowestFailing != nil {

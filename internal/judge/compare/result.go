@@ -10,20 +10,19 @@ import (
 
 // Comparison says how arms compare with the baseline.
 type Comparison struct {
-	Baseline string                       `json:"baseline"`
-	Metric   string                       `json:"metric"`            // that decides
-	Further  []string                     `json:"further,omitempty"` // declared with it before the runs
-	Margin   float64                      `json:"margin"`            // 0.05 is 5%
-	Alpha    float64                      `json:"alpha"`             // the error rate of each metric, by their number
-	Arms     map[string]map[string]string `json:"arms"`              // parameters
-	Paired   bool                         `json:"paired"`            // made side by side in blocks, else changes with time are included
-	Among    int                          `json:"among"`             // comparisons of each metric: better and worse are found at Alpha by so many
-	Refused  string                       `json:"refused,omitempty"` // why the two are not comparable, or ""
-	// ArmIs names an arm that could only be changed apart from the runs, such as "cgroup" or "runtime".
-	ArmIs       []string          `json:"armIs,omitempty"`
-	Differences []Difference      `json:"differences,omitempty"`
-	Lines       []LineComparison  `json:"lines,omitempty"` // where both experiments sought one
-	Levels      []LevelComparison `json:"levels"`
+	Baseline    string                       `json:"baseline"`
+	Metric      string                       `json:"metric"`            // that decides
+	Further     []string                     `json:"further,omitempty"` // declared with it before the runs
+	Margin      float64                      `json:"margin"`            // 0.05 is 5 %
+	Alpha       float64                      `json:"alpha"`             // the error rate of each metric, by their number
+	Arms        map[string]map[string]string `json:"arms"`              // parameters
+	Paired      bool                         `json:"paired"`            // made side by side in blocks, else changes with time are included
+	Among       int                          `json:"among"`             // comparisons of each metric: better and worse are found at Alpha by so many
+	Refused     string                       `json:"refused,omitempty"` // why the two are not comparable, or ""
+	ArmIs       []string                     `json:"armIs,omitempty"`   // an arm that could only be changed apart from the runs, such as "cgroup" or "runtime"
+	Differences []Difference                 `json:"differences,omitempty"`
+	Lines       []LineComparison             `json:"lines,omitempty"` // where both experiments sought one
+	Levels      []LevelComparison            `json:"levels"`
 	// Decides is ByLines or ByLevels; the other is descriptive. "" is the lines where there are any.
 	Decides      string    `json:"decides,omitempty"`
 	OnlyBaseline []float64 `json:"onlyBaseline,omitempty"` // levels that the arm lacks
@@ -74,8 +73,7 @@ type Bracket struct {
 	LowestFailing *float64 `json:"lowestFailing"`
 	Verdict       string   `json:"verdict"`
 	Confirmations string   `json:"confirmations"` // "3 of 3"
-	// Estimate and Low to High are those of a result's load line; Exact says that these are the bracket,
-	// by an exact refusal.
+	// Estimate and Low to High are a load line's; Exact says that an exact refusal made them the bracket.
 	Estimate *float64 `json:"estimate"`
 	Low      *float64 `json:"low"`
 	High     *float64 `json:"high"`
@@ -85,29 +83,21 @@ type Bracket struct {
 
 // LevelComparison compares one arm with the baseline at one level.
 type LevelComparison struct {
-	Level   float64       `json:"level"`
-	Arm     string        `json:"arm"`
-	Verdict stats.Verdict `json:"verdict"`
-	Why     string        `json:"why"`
-	// MoreRuns is the number of further runs of each arm that are likely to decide; -1 is too many to be
-	// worth it, 0 is decided or unknown.
-	MoreRuns int `json:"moreRuns"`
-	// Runs counts the runs of the baseline and of the arm, and Excluded names the others, with the
-	// reason.
-	Runs     [2]int   `json:"runs"`
-	Excluded []string `json:"excluded"`
-	Primary  Compared `json:"primary"`
-	// StrictLo and StrictHi are the interval for better and worse where several comparisons are made;
-	// else it is the primary metric's.
+	Level    float64       `json:"level"`
+	Arm      string        `json:"arm"`
+	Verdict  stats.Verdict `json:"verdict"`
+	Why      string        `json:"why"`
+	MoreRuns int           `json:"moreRuns"` // number of further runs of each arm that likely decide; -1: too many, 0: decided or unknown
+	Runs     [2]int        `json:"runs"`     // of the baseline and of the arm; Excluded names the others, with the reason
+	Excluded []string      `json:"excluded"`
+	Primary  Compared      `json:"primary"`
+	// StrictLo and StrictHi are the interval for better and worse among several comparisons.
 	StrictLo   *float64    `json:"strictLo,omitempty"`
 	StrictHi   *float64    `json:"strictHi,omitempty"`
 	Sequential *Sequential `json:"sequential,omitempty"` // of a comparison that goes on until it is decided
-	// Metrics holds the decisions of the declared metrics, the primary's first; none where it is the only
-	// one. The level's verdict is the primary's, unless another is worse or inconclusive.
-	Metrics []Decision `json:"metrics,omitempty"`
-	Others  []Compared `json:"others"` // descriptive
-	// Distance, Superiority and PermutationP are those of the deciding metric's milestone over all
-	// components; see SeriesComparison.
+	Metrics    []Decision  `json:"metrics,omitempty"`    // the declared metrics' decisions, the primary's first; none where it is the only one
+	Others     []Compared  `json:"others"`               // descriptive
+	// Distance, Superiority and PermutationP are those of the metric's milestone; see SeriesComparison.
 	Distance     *float64           `json:"distance"`
 	Superiority  *float64           `json:"superiority"`
 	PermutationP *float64           `json:"permutationP"`
@@ -141,8 +131,7 @@ func (c *LevelComparison) Declared() []Compared {
 	return list
 }
 
-// Decision is the verdict by one of several declared metrics. Its keys are those of a LevelComparison,
-// whose primary is the figure.
+// Decision is the verdict by one of several declared metrics, with the keys of a LevelComparison.
 type Decision struct {
 	Verdict    stats.Verdict `json:"verdict"`
 	Why        string        `json:"why"`
@@ -162,8 +151,7 @@ func (d Decision) Says() string {
 	return why + " (" + string(d.Verdict) + ")"
 }
 
-// Sequential is a look at a comparison that goes on until it is decided. The interval of the primary
-// metric is then the repeated one, valid at every look.
+// Sequential is a look at a comparison that goes on until it is decided; its interval is always valid.
 type Sequential struct {
 	Blocks    int      `json:"blocks"` // that count, of at most Most
 	Most      int      `json:"most"`
@@ -175,25 +163,20 @@ type Sequential struct {
 	Futile    bool     `json:"futile"`    // because it would not decide
 }
 
-// Compared is one metric in the runs of two arms: block by block where they were made side by side. A
-// null is a figure that was never reached.
+// Compared is one metric in the runs of two arms, by blocks if side by side; null was never reached.
 type Compared struct {
-	Metric      string     `json:"metric"`
-	Title       string     `json:"title,omitempty"` // for readers, "" for the metric's name
-	Unit        string     `json:"unit"`
-	Kind        string     `json:"kind"`                  // one of the Kind constants
-	LessIsWorse bool       `json:"lessIsWorse,omitempty"` // more is better
-	Baseline    []*float64 `json:"baseline"`
-	Arm         []*float64 `json:"arm"`
-	// Change is relative to the baseline, with its interval; + is more. It is null where it is unknown,
-	// and Note says why.
-	Change *float64 `json:"change"`
-	Lo     *float64 `json:"lo"`
-	Hi     *float64 `json:"hi"`
-	Note   string   `json:"note,omitempty"`
-	// FalseDiscovery is the rate of false discoveries among the metrics that differ at least as clearly
-	// as this one.
-	FalseDiscovery *float64 `json:"falseDiscovery,omitempty"`
+	Metric         string     `json:"metric"`
+	Title          string     `json:"title,omitempty"` // for readers, "" for the metric's name
+	Unit           string     `json:"unit"`
+	Kind           string     `json:"kind"`                  // one of the Kind constants
+	LessIsWorse    bool       `json:"lessIsWorse,omitempty"` // more is better
+	Baseline       []*float64 `json:"baseline"`
+	Arm            []*float64 `json:"arm"`
+	Change         *float64   `json:"change"` // relative to the baseline, + is more; null where it is unknown, and Note says why
+	Lo             *float64   `json:"lo"`
+	Hi             *float64   `json:"hi"`
+	Note           string     `json:"note,omitempty"`
+	FalseDiscovery *float64   `json:"falseDiscovery,omitempty"` // rate of false discoveries among the metrics that differ at least as clearly
 }
 
 // Called returns the titles of the deciding metrics, the primary first.
@@ -221,8 +204,7 @@ const (
 	KindGrowth  = "growth" // the most less that at the start
 )
 
-// SeriesComparison compares the distributions of one milestone's latency in two arms, over the objects of
-// all counting runs.
+// SeriesComparison compares the distributions of one milestone's latency in two arms, over all objects.
 type SeriesComparison struct {
 	Milestone string `json:"milestone"`
 	Component string `json:"component"` // "" is all of them
@@ -239,18 +221,13 @@ type SeriesComparison struct {
 
 // Form is the distribution of one arm.
 type Form struct {
-	N        int `json:"n"`
-	Censored int `json:"censored"` // never ready: infinitely late
-	// Forms counts the forms of the distribution: 2 where its objects fall into two groups that no single
-	// percentile describes. 0 where there are too few.
-	Forms int `json:"forms"`
-	// Curve is the distribution: [seconds, share of all that were there by then], thinned by the share so
-	// that no more than 1/256 is lost.
-	Curve [][2]float64 `json:"curve"`
+	N        int          `json:"n"`
+	Censored int          `json:"censored"` // never ready: infinitely late
+	Forms    int          `json:"forms"`    // number of the distribution's forms, 2 where objects fall into two groups; 0 for too few objects
+	Curve    [][2]float64 `json:"curve"`    // distribution: [seconds, share that was there by then], thinned to within 1/256
 }
 
-// Shift is the change of a quantile: that of the runs' own quantiles, with its interval. A null quantile
-// lies at objects that were never ready.
+// Shift is the change of a quantile of the runs, with its interval; a null lies at objects never ready.
 type Shift struct {
 	Q        float64  `json:"q"`
 	Baseline *float64 `json:"baseline"` // over all runs' objects

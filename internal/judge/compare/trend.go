@@ -20,12 +20,10 @@ type Trend struct {
 	Axis        string       `json:"axis"`
 	Level       *float64     `json:"level"` // of the figure; null for load lines
 	Points      []TrendPoint `json:"points"`
-	// Changes of the level, by an error rate for the whole series and the seed of the orders that were
-	// drawn. A series that is too short was not searched; Why says so.
+	// Changes of the level, at the error rate of the whole series; Why says why none were searched.
 	Changes []TrendChange `json:"changes"`
 	Alpha   float64       `json:"alpha"`
-	// Mean of the points since the last change, with an interval at 1-Alpha that stays valid however
-	// often the trend is looked at and extended.
+	// Mean of the points since the last change; its interval at 1-Alpha stays valid at every look.
 	Mean *float64 `json:"mean"`
 	Lo   *float64 `json:"lo"`
 	Hi   *float64 `json:"hi"`
@@ -47,13 +45,12 @@ type TrendPoint struct {
 	System  string `json:"kubernetes"` // "" is unknown
 	// Value is the geometric mean of the runs' figures, and Low and High the least and the largest of
 	// them; for a load line they are its bracket. Null where there is no figure, and Note says why.
-	Value *float64 `json:"value"`
-	Low   *float64 `json:"low"`
-	High  *float64 `json:"high"`
-	Runs  int      `json:"runs"`
-	Note  string   `json:"note,omitempty"`
-	// Differs names the differences from the point before, except for those that are only noted.
-	Differs []string `json:"differs"`
+	Value   *float64 `json:"value"`
+	Low     *float64 `json:"low"`
+	High    *float64 `json:"high"`
+	Runs    int      `json:"runs"`
+	Note    string   `json:"note,omitempty"`
+	Differs []string `json:"differs"` // the differences from the point before, except for those that are only noted
 }
 
 // TrendChange is a change of a trend's level.

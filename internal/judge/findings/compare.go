@@ -14,8 +14,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// RunOf returns a step as a run of a comparison. The milestones give the order of its figures, the kind
-// the names of the declared ones; samples are its distributions.
+// RunOf returns a step as a run of a comparison, with its figures in the order of the milestones.
 func RunOf(s result.Step, kind record.ObjectKind, milestones []string, samples []compare.MilestoneSample) compare.Run {
 	account := s.Account()
 	r := compare.Run{
@@ -87,8 +86,7 @@ func LeftOf(spec result.ArmsSpec, sequential *stats.Sequential, kind record.Obje
 	return compare.Left(specOf(spec, sequential, stats.Scheduled), runs)
 }
 
-// ComparisonOf compares the arms of a comparison whose steps were made; sequential is nil where their
-// number was fixed.
+// ComparisonOf compares the arms of a comparison; sequential is nil where their steps were fixed.
 func ComparisonOf(spec result.ArmsSpec, sequential *stats.Sequential, end stats.End, kind record.ObjectKind, milestones []string, steps []*verdict.Judged) *compare.Comparison {
 	var runs []compare.Run
 	for _, s := range steps {

@@ -6,6 +6,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/verdict"
+	"plimsoll.dev/plimsoll/internal/plan/signature"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 )
 
@@ -68,9 +69,8 @@ func BrokeFirst(kind string, steps []*verdict.Judged, goals []result.GoalResult)
 	return nil
 }
 
-// decidingStep returns the step that a goal failed in: the last one at the lowest failing level, because
-// that was made from empty; without a line, the one at the lowest level. It returns nil where the goal
-// did not fail.
+// decidingStep returns the step that a goal failed in: the last one at the lowest failing level, made
+// from empty, or without a line the one at the lowest level; nil where the goal did not fail.
 func decidingStep(steps []*verdict.Judged, g result.GoalResult) *verdict.Judged {
 	var best *verdict.Judged
 	for _, s := range steps {
@@ -90,8 +90,7 @@ func decidingStep(steps []*verdict.Judged, g result.GoalResult) *verdict.Judged 
 	return best
 }
 
-// BreachesInOrder returns the breaches of all steps, and of guards outside of steps, in order of time; it
-// marks the first one.
+// BreachesInOrder returns the breaches of all steps, and of guards outside of steps; it marks the first.
 func BreachesInOrder(steps []*verdict.Judged, stray []result.Breach, first *result.BrokeFirst) []result.Breach {
 	list := slices.Clone(stray)
 	for _, s := range steps {
@@ -105,5 +104,38 @@ func BreachesInOrder(steps []*verdict.Judged, stray []result.Breach, first *resu
 	if list == nil {
 		list = []result.Breach{}
 	}
+	return list
+}
+
+// DiagnosisOf returns the known failures that the steps show, failed steps first, with all evidence.
+func DiagnosisOf(spec *result.Spec, steps []*verdict.Judged) []result.Diagnosis {
+	list := []result.Diagnosis{}
+	at := make(map[string]int)
+	for _, c := range steps {
+		if c.Again {
+			continue
+		}
+		for _, hit := range c.Hits {
+			s := hit.Signature
+			i, known := at[s.Name]
+			if !known {
+				i = len(list)
+				at[s.Name] = i
+				list = append(list, result.Diagnosis{Signature: s.Name, Title: signature.OneLine(s.Title), Explanation: signature.OneLine(s.Explain), Remedy: signature.OneLine(s.Remedy), Source: s.Source})
+			}
+			d := &list[i]
+			if !known || c.Failed() && !d.Failing {
+				d.Step, d.First, d.Failing, d.Evidence, d.Matches = c.ID, spec.Wall(hit.First), c.Failed(), hit.Text(), []result.Match{}
+				for _, sample := range hit.Matches {
+					d.Matches = append(d.Matches, result.Match{Time: spec.Wall(sample.T), Object: sample.Object, Text: signature.OneLine(sample.Text)})
+				}
+			}
+			d.Count += hit.Count
+			d.Steps = append(d.Steps, c.ID)
+		}
+	}
+	slices.SortStableFunc(list, func(x, y result.Diagnosis) int {
+		return cmp.Or(result.CompareBool(y.Failing, x.Failing), cmp.Compare(x.First, y.First))
+	})
 	return list
 }

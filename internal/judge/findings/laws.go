@@ -13,27 +13,21 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/fold"
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/text/number"
 )
 
 const (
-	// rankAlpha is the p-value at which ranks go together.
-	rankAlpha = 1 - result.Confidence
+	rankAlpha = 1 - result.Confidence // p-value at which ranks go together
 	// lawSeed draws the lots of the tests: the same record always gives the same result.
-	lawSeed = 1
-	// othersInLaws is the percentage of the CPUs that other programs may use in a step of a law.
-	othersInLaws = 100.0 / 3
-	// orderTold is the largest correlation of levels and the order of the steps at which they can be
-	// separated.
-	orderTold = 0.95
-	// leastCPU is the least CPU time of a process in a step that counts, in seconds: the system reports
-	// hundredths.
-	leastCPU = 0.1
+	lawSeed      = 1
+	othersInLaws = 100.0 / 3 // percentage of the CPUs that other programs may use in a step of a law
+	orderTold    = 0.95      // largest correlation of levels with the order of steps that can be separated
+	leastCPU     = 0.1       // least CPU time of a process that counts, in seconds: systems report hundredths
 )
 
-// LawsOf finds the costs of an object by the steps of a search or a sweep, in the order in which they
-// were made; nil with fewer than two levels, or with arms.
+// LawsOf finds the costs of an object by the steps in their order; nil for arms or for one level.
 func LawsOf(spec result.Spec, made []result.Step) *result.Laws {
 	if spec.Arms != nil {
 		return nil
@@ -163,8 +157,7 @@ func (d *lawDraft) fit() {
 	d.Misfit = result.Significant(law.SD)
 }
 
-// cpuLaw returns the law of the processors that a process kept busy, against the requested objects per
-// second: the line's height at 0 is its use without any, and its slope the CPU time of an object.
+// cpuLaw returns the law of busy processors by objects per second: its slope is an object's CPU time.
 func cpuLaw(spec result.Spec, steps []lawStep, source string) *lawDraft {
 	d := newLawDraft(source+" CPU", result.LawCPU, "objects a second", "objects/s", "CPUs")
 	for _, s := range steps {
@@ -187,9 +180,8 @@ func cpuLaw(spec result.Spec, steps []lawStep, source string) *lawDraft {
 	return d
 }
 
-// inPlaceLaw returns the law of the most of something that objects take as long as they are in place; 0
-// is unknown. A process keeps memory of an earlier, larger load for long, so a step with less in place
-// than one before it does not show its own load, unless the lab was made again for it.
+// inPlaceLaw returns the law of what objects take as long as they are in place; 0 is unknown. A process
+// keeps memory of an earlier, larger load, so a step with less in place counts only in a new lab.
 func inPlaceLaw(spec result.Spec, steps []lawStep, name, of, unit string, value func(lawStep) float64) *lawDraft {
 	d := newLawDraft(name, of, "objects", "objects", unit)
 	most, removed, stained := 0, false, false
@@ -220,4 +212,56 @@ func inPlaceLaw(spec result.Spec, steps []lawStep, name, of, unit string, value 
 		d.Warnings = append(d.Warnings, "some steps began from empty after others: memory of the earlier ones may be left")
 	}
 	return d
+}
+
+// OverheadOf returns the cost of one object, nil without a real node.
+func OverheadOf(s *fold.Phases, laws *result.Laws) *result.Overhead {
+	if s.By == nil {
+		return nil
+	}
+	o := &result.Overhead{Steps: s.Steps, Objects: s.Objects, Costs: []result.ObjectCost{}}
+	for _, source := range slices.Sorted(maps.Keys(s.By)) {
+		g := s.By[source]
+		if source == usage.SourceSelf {
+			continue // it is not a part of the target
+		}
+		cost := result.ObjectCost{Source: source}
+		cost.Start, cost.Stand = costOfCPU(g)
+		if source == usage.SourceRuntime {
+			cost.Memory.Unknown = "the runtime's processes end before their memory is read"
+		} else if cost.Memory = lawOfMemory(laws, source); cost.Memory.Unknown != "" {
+			cost.Memory = costOfMemory(g)
+		}
+		o.Costs = append(o.Costs, cost)
+	}
+	return o
+}
+
+func costOfCPU(g *fold.Growth) (start, stand result.Slope) {
+	starts, stands, err := stats.FitPlane(g.CPUX, g.CPUStood, g.CPUY, result.Confidence)
+	if err != nil {
+		why := fmt.Sprintf("%d loading and hold phases: %v", len(g.CPUX), err)
+		return result.Slope{Unknown: why}, result.Slope{Unknown: why}
+	}
+	return result.Slope{Interval: result.IntervalOf(starts), From: result.FromPhases, Points: len(g.CPUX)},
+		result.Slope{Interval: result.IntervalOf(stands), From: result.FromPhases, Points: len(g.CPUX)}
+}
+
+func costOfMemory(g *fold.Growth) result.Slope {
+	each, err := stats.FitRay(g.MemX, g.MemY, result.Confidence)
+	if err != nil {
+		return result.Slope{Unknown: fmt.Sprintf("%d steps that raised the level: %v", len(g.MemX), err)}
+	}
+	return result.Slope{Interval: result.IntervalOf(each), From: result.FromSteps, Points: len(g.MemX)}
+}
+
+func lawOfMemory(laws *result.Laws, source string) result.Slope {
+	if laws != nil {
+		for _, l := range laws.List {
+			if l.Of == result.LawMemory && l.Name == source+" memory" && l.Line != nil && l.Line.Wrong == "" {
+				return result.Slope{Interval: l.Line.Slope, From: result.FromLevels, Points: len(l.Points)}
+			}
+		}
+	}
+	return result.Slope{Unknown: "no fit along the axis"}
 }

@@ -55,8 +55,7 @@ func setSustained(line *result.LoadLine, steps []*verdict.Judged, goal string) {
 	}
 }
 
-// setPassProbability states what the steps at a line's level prove: those from empty that held as long as
-// the confirmations, for any purpose. It allows for the choice of the level among several.
+// setPassProbability states what a level's steps from empty prove, given the choice of levels.
 func setPassProbability(line *result.LoadLine, steps []*verdict.Judged, goal string) {
 	if line.Level == nil {
 		return
@@ -78,11 +77,9 @@ func setPassProbability(line *result.LoadLine, steps []*verdict.Judged, goal str
 	line.PassProbability = result.Round(stats.PassProbability(passed, made, 1-doubt), 2)
 }
 
-// partly is the weight of a step that did not begin from empty, or was held for a shorter time.
-const partly = 0.75
+const partly = 0.75 // weight of a step that did not begin from empty, or was held for a shorter time
 
-// setEstimate estimates the level at which half of the steps hold. Where all places were full and refused
-// the rest, and no step disagrees, the line is exact, and lies in its bracket.
+// setEstimate estimates where half of the steps hold; exact where all places were full without dispute.
 func setEstimate(line *result.LoadLine, steps []*verdict.Judged, goal string) {
 	var trials []stats.Trial
 	line.Exact = line.Level != nil && line.LowestFailing != nil && line.Confirmations >= line.ConfirmationsAsked

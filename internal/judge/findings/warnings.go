@@ -58,9 +58,7 @@ func WarningsOf(steps []*verdict.Judged, there string) record.Warnings {
 	return warnings
 }
 
-// sendingMost is the largest share of the median that sending a load for one moment may take without a
-// warning.
-const sendingMost = 0.1
+const sendingMost = 0.1 // largest share of the median that sending a load for one moment may take
 
 // sendingOf says that sending such a load took long in comparison.
 func sendingOf(s *verdict.Judged, there string) string {

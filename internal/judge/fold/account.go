@@ -8,8 +8,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Account counts the requests of a step and their outcome: objects that are each on record, or a stream of
-// requests in windows.
+// Account counts a step's requests and their outcome: objects on record, or a stream in windows.
 type Account interface {
 	// Streams reports whether the load was a stream of requests.
 	Streams() bool
@@ -19,18 +18,14 @@ type Account interface {
 	OwnDelays() stats.Sample
 	// LoadsAt returns the load of the step at each of several moments, which are in order.
 	LoadsAt(moments []record.Micros) []result.StepProgress
-	// Requests counts the requests of the step whose outcome is known or that were given up unsent, the
-	// failed ones and the retried ones.
+	// Requests counts the requests with a known outcome or given up unsent, the failed and the retried.
 	Requests(s *result.Step) (asked, failed, retried int)
-	// Refused counts the requests of the step that failed with an answer, or by the connection, and not
-	// by a timeout: a lack of processors, memory or IO explains only timeouts.
+	// Refused counts the requests that failed by no timeout: no lack of processors explains them.
 	Refused() int
-	// RefusedObjects counts the objects that never came to a milestone for another reason than time: the
-	// request was refused, no place has room, they failed for good, or they are gone. With own it counts
-	// only objects of the step.
+	// RefusedObjects counts the objects, with own those of the step, that never came to a milestone for
+	// another reason than time: they were refused, have no place, failed for good, or are gone.
 	RefusedObjects(milestone string, own bool) int
-	// Corrected returns the distribution of a milestone with the requests that a stall kept a closed loop
-	// from sending, and whether anything stood still.
+	// Corrected returns a milestone's distribution with the requests that a stall held back, if any.
 	Corrected(milestone string) (x stats.Sample, stalled bool)
 	// OwnBound returns [stream.Stream.OwnBound] where arrivals were held back, "" elsewhere.
 	OwnBound(a *result.Arrivals, goal slo.Goal) string
@@ -46,20 +41,15 @@ type Account interface {
 	// smallest latency, so it takes n - ceil(q n) + 1 of them. An objective that asks for slow objects is
 	// lost once ceil(q n) of them were quick.
 	QuantileAt(s slo.SLO, sample Sample) (record.Micros, int)
-	// ErrorsAt returns when too many of the step's requests had failed, or were retried by an objective
-	// on that.
+	// ErrorsAt returns when too many requests had failed, or were retried by an objective on that.
 	ErrorsAt(s slo.SLO, asked int) record.Micros
-	// HeldBackAt returns when the rate counts as not achieved: one arrival too many was late, or the first
-	// was dropped.
+	// HeldBackAt returns when one arrival too many was late, or the first dropped: the rate is lost.
 	HeldBackAt(a *result.Arrivals) record.Micros
-	// Short counts the objects in place that are not there, or of the step's own were not in time, and
-	// those of which that is unknown. It returns when the first was.
+	// Short counts the objects that are not there, or came too late, and the unknown ones; first: when.
 	Short(s slo.SLO) (short, lost int, first record.Micros)
-	// Explained reports whether late news may hide that an objective held, and the least value that it
-	// may have had.
+	// Explained reports whether late news may hide that an objective held, and the least possible value.
 	Explained(s slo.SLO) (least float64, explained bool)
-	// Grows reports whether the backlog of an open step certainly grew: also if all news was as late as
-	// possible, and each lost object was there at once.
+	// Grows reports whether an open step's backlog certainly grew, whatever late or lost news there was.
 	Grows(spec *result.Spec, arrivals int) bool
 
 	// measure measures the requests and their rates.

@@ -20,8 +20,7 @@ type Tables struct {
 	Windows func(*result.Step, *record.Window)
 }
 
-// Collector hands each event to the collectors that it concerns. They hold the objects that are in place,
-// and forget them when the target is emptied.
+// Collector hands each event to the collectors that it concerns, which hold the objects in place.
 type Collector struct {
 	spec    *result.Spec
 	tables  *Tables
@@ -39,8 +38,7 @@ type Collector struct {
 	heads      map[int]*result.Step // of the steps that have ended, for their objects' rows
 }
 
-// NewCollector makes a collector for one run. Its error says why the collector looks for no signature; it
-// is whole otherwise.
+// NewCollector makes a run's collector, which is whole also with an error: why it seeks no signature.
 func NewCollector(spec *result.Spec, tables *Tables) (*Collector, error) {
 	c := &Collector{
 		spec: spec, tables: tables, known: record.NewKnownTroubles(&spec.Kind), objects: newObjects(spec),
@@ -58,8 +56,7 @@ func NewCollector(spec *result.Spec, tables *Tables) (*Collector, error) {
 // UnderWay reports whether a step is under way.
 func (c *Collector) UnderWay() bool { return c.current != nil }
 
-// Add takes in an event of what happens in the target. An event with a step of its own counts in that
-// step only.
+// Add takes in an event of the target; one with a step of its own counts in that step only.
 func (c *Collector) Add(e record.Event) {
 	f := c.current
 	e.Body = c.kept.Kept(e.Body)
@@ -131,11 +128,9 @@ func (c *Collector) addTo(f *Facts, e record.Event) {
 	}
 }
 
-// maxTold bounds the guards, and the idle actors, that are kept of one step: the first ended it.
-const maxTold = 200
+const maxTold = 200 // bound of the guards, and the idle actors, that are kept of one step: the first ended it
 
-// AddStep takes in what a step does next. One that begins, or a target that is emptied, ends the step
-// under way: end it before.
+// AddStep takes in what a step does next. End the one under way before a begin or an emptied target.
 func (c *Collector) AddStep(e record.Event, s *record.StepEvent) {
 	f := c.current
 	switch s.Phase {
@@ -192,8 +187,7 @@ func (c *Collector) AddCorrected(r *record.Corrected) record.Warning {
 	return w
 }
 
-// End measures the step under way and ends it. It returns nil outside of steps. A step whose end is not
-// on record was cut.
+// End measures and ends the step under way, nil outside of one. One whose end is not on record was cut.
 func (c *Collector) End(t record.Micros) (*Measured, *Facts) {
 	f := c.current
 	if f == nil {
@@ -252,8 +246,7 @@ func (c *Collector) Resume() []record.Warning {
 // Lasting returns warnings about the faults that last to the end of the run.
 func (c *Collector) Lasting() []record.Warning { return c.faults.Lasting("to the end") }
 
-// OtherPlaces says which places differ from those of the first step, except for those that the load may
-// have broken, or "". Nothing measured after a change is of the same level.
+// OtherPlaces says which places differ from the first step's, and not by the load itself, or "".
 func (c *Collector) OtherPlaces() string {
 	changes := c.places.changed()
 	changes.changes = slices.DeleteFunc(changes.changes, func(p placeNow) bool { return p.State == record.PlaceNotReady })

@@ -109,9 +109,7 @@ func (n *usedUp) add(underWay, waits []edge) {
 	}
 }
 
-// limitFull is the share of a limit of objects at once that must be in use while others wait: the next
-// one begins a little after one has ended.
-const limitFull = 0.7
+const limitFull = 0.7 // share of a limit of objects at once that must be in use while others wait
 
 // boundOf says how far a limit was used up, if there is one and some waited.
 func boundOf(a *result.Concurrent, n usedUp, limit, most int, where, setting string) []result.BoundShare {

@@ -2,6 +2,7 @@ package fold
 
 import (
 	"maps"
+	"slices"
 
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
@@ -10,8 +11,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// FiguresIn returns the conditions of a step between two moments. Load is that of the later one. A
-// request counts with all of its time, because a standstill is answered only afterwards.
+// FiguresIn returns a step's conditions between two moments. A request counts with all of its time.
 func (f *Facts) FiguresIn(from, to record.Micros, load result.StepProgress) map[string]float64 {
 	figures := make(map[string]float64)
 	for source, points := range f.readings.CPU {
@@ -63,8 +63,7 @@ func (objectAccount) addFigures(figures map[string]float64, _ record.Micros, loa
 	figures[result.FigurePending], figures[result.FigureUnplaced] = float64(load.Pending()), float64(load.Unplaced)
 }
 
-// MostPending returns the load at the moment up to t with the most pending objects, by the step's own
-// requests.
+// MostPending returns the load at the moment up to t with the most of the step's own requests pending.
 func (f *Facts) MostPending(t record.Micros) result.StepProgress {
 	const moments = 256 // evenly spread: exact enough to compare with
 	times := make([]record.Micros, 0, moments)
@@ -84,8 +83,7 @@ func (f *Facts) MostPending(t record.Micros) result.StepProgress {
 	return most
 }
 
-// peaksOf returns a step's figures as its signatures ask for them: the most of what is counted and used,
-// the median of what takes time.
+// peaksOf returns a step's figures for its signatures: the most of counts and uses, the median of times.
 func peaksOf(c *Measured, spec *result.Spec, f *Facts) map[string]float64 {
 	figures := make(map[string]float64)
 	if len(spec.Signatures) == 0 {
@@ -116,4 +114,77 @@ func peaksOf(c *Measured, spec *result.Spec, f *Facts) map[string]float64 {
 	}
 	figures[signature.FigureThrottled] = float64(c.Retries429)
 	return figures
+}
+
+func (f objectAccount) LoadsAt(moments []record.Micros) []result.StepProgress {
+	loads := make([]result.StepProgress, len(moments)+1)
+	from := func(t record.Micros) int { // the first moment at or after t: from there on it counts
+		i, _ := slices.BinarySearch(moments, t)
+		return i
+	}
+	for _, s := range f.place {
+		if s.outcome != record.SlotDropped {
+			f.addLoad(loads, s, from)
+		}
+	}
+	total := max(f.setOut, len(f.units))
+	for i := range moments {
+		l := &loads[i]
+		if i > 0 {
+			l.Asked += loads[i-1].Asked
+			l.There += loads[i-1].There
+			l.Unplaced += loads[i-1].Unplaced
+		}
+		switch {
+		case f.head.Open:
+			l.Level = f.head.Level
+		case f.places > 0:
+			l.Level = result.Round(float64(f.Others+l.Asked)/float64(f.places), 6)
+		case total > 0:
+			l.Level = result.Round(f.head.LevelReached*(float64(l.Asked)/float64(total)), 6)
+		}
+	}
+	return loads[:len(moments)]
+}
+
+func (f *Facts) addLoad(loads []result.StepProgress, s *slot, from func(record.Micros) int) {
+	placedAt, last := f.of(f.kind.Placed), len(loads)-1
+	n := s.count()
+	if s.onRecord {
+		loads[from(s.sent)].Asked += n
+	}
+	for i, o := range s.filling() {
+		if i >= n {
+			break
+		}
+		if !s.onRecord {
+			loads[from(o.first)].Asked++
+		}
+		end := last
+		if o.gone {
+			if t := o.reached(f.gone); t != Never {
+				end = from(t)
+				if f.head.Open {
+					loads[end].Asked-- // it was removed as it aged
+				}
+			}
+		}
+		if o.fell != Never {
+			end = min(end, from(o.fell))
+		}
+		if t := o.reached(f.there); t != Never && from(t) < end {
+			loads[from(t)].There++
+			loads[end].There--
+		}
+		if placedAt >= 0 {
+			placed := last
+			if t := o.reached(placedAt); t != Never {
+				placed = from(t)
+			}
+			if first := from(o.first); first < placed {
+				loads[first].Unplaced++
+				loads[placed].Unplaced--
+			}
+		}
+	}
 }

@@ -13,8 +13,7 @@ import (
 func (f *Facts) within(t record.Micros) record.Micros { return min(max(t, f.Start), f.End) }
 
 // lateAt returns when an object was certainly too late for a milestone: when its time was over, or
-// earlier where its request was refused, or where it ended or went before. What the step did not wait for
-// is certain at its end.
+// earlier where it was refused, ended or went. What the step did not wait for is certain at its end.
 func (f objectAccount) lateAt(i, m int, bound record.Micros) record.Micros {
 	u, outcome := &f.units[i], f.outcomes[i]
 	at := f.End
@@ -107,8 +106,7 @@ func firstBeyond(moments []record.Micros, end record.Micros, tolerated func(n in
 	return end
 }
 
-// AchievedAt returns when the rate could no longer be achieved, even if every object was ready at that
-// moment. With a schedule that is at the end of the hold.
+// AchievedAt returns when the rate could no longer be achieved; with a schedule at the end of the hold.
 func (f *Facts) AchievedAt(s slo.SLO) record.Micros {
 	at := f.End
 	switch {
@@ -175,9 +173,8 @@ func (f objectAccount) Explained(s slo.SLO) (least float64, explained bool) {
 	return 0, false
 }
 
-// mostAchieved returns the highest rate that an open step may have achieved, in percent of
-// the offered rate: it counts each object that may have been there within the hold if its
-// news was late, and each lost object.
+// mostAchieved returns the highest rate that an open step may have achieved, in percent of the offered
+// one: lost objects count, and those with late news that may have been there within the hold.
 func (f objectAccount) mostAchieved() float64 {
 	from, to := f.held()
 	judged, most := 0, 0
@@ -257,8 +254,7 @@ func (f objectAccount) short(s slo.SLO, latency func(u *unit, m int) record.Micr
 	return short, lost, first
 }
 
-// CutBefore reports whether the step was cut before an objective's breach was certain: the rest of the
-// step could have made up for it.
+// CutBefore reports whether the step was cut before an objective's breach was certain.
 func (f *Facts) CutBefore(s slo.SLO) bool {
 	return f.head.Ending == record.EndInterrupted && (s.Form == slo.Achieved || s.Form != slo.All && f.Account.unasked())
 }

@@ -14,11 +14,9 @@ import (
 // Never marks a milestone that was not reached.
 const Never record.Micros = -1
 
-// unreached is the latency to a milestone that was not reached.
-const unreached record.Micros = math.MaxInt64
+const unreached record.Micros = math.MaxInt64 // latency to a milestone that was not reached
 
-// milestones holds the milestones of a run's objects by index: first the declared ones, then others in
-// the order of their news.
+// milestones holds a run's milestones by index: the declared ones, then others in order of their news.
 type milestones struct {
 	kind                 *record.ObjectKind
 	names                []string
@@ -114,9 +112,8 @@ func (s *slot) asked() bool {
 	return s.onRecord && (s.units > 0 || s.code != 0 || s.outcome != record.SlotCreated)
 }
 
-// zeroOf returns an object's time zero, from which its latencies count: when its request was sent, or
-// should have been by a schedule or by the one start of a load that asks for all at once. The first news
-// counts for an object that a controller makes, or whose request is not on record.
+// zeroOf returns an object's time zero: when its request was sent, or should have been by a schedule or a
+// load for one moment; the first news where the request is unknown or a controller's.
 func (s *slot) zeroOf(o *object) record.Micros {
 	if o != nil && (o.name != s.name || !s.onRecord) {
 		return o.first
@@ -196,8 +193,7 @@ func (c *objects) placeOf(name string) int32 {
 	return i
 }
 
-// begin begins a step that sets out to ask for so many objects. It returns the slots of which no more
-// news can come: from here on their names are those of others.
+// begin begins a step of so many objects. It returns the slots of which no more news can come.
 func (c *objects) begin(units int) []*slot {
 	var released []*slot
 	c.place.slots = slices.DeleteFunc(c.place.slots, func(s *slot) bool {
@@ -270,8 +266,7 @@ func (c *objects) addSlot(step int, open bool, r *record.Slot) {
 	}
 }
 
-// repeated makes the slot of a request whose name an earlier one had: each is counted. The objects of
-// that name belong to the last request that made them, or may have.
+// repeated makes the slot of a request whose name an earlier one had; each request is counted.
 func (c *objects) repeated(was *slot, step int, outcome record.SlotOutcome) *slot {
 	unmade := was.outcome == record.SlotFailed || was.outcome == record.SlotDropped
 	if !was.released && (outcome == record.SlotCreated || outcome == record.SlotUnknown && unmade) {
@@ -287,9 +282,7 @@ func (c *objects) repeated(was *slot, step int, outcome record.SlotOutcome) *slo
 	return s
 }
 
-// known finds the object of some news by the slot that is named, or by the object's own name. It returns
-// only the slot that the object would fill where the object is unknown, and nil where that is unknown
-// too.
+// known finds the object of some news by its slot or name; if it is unknown, the slot it would fill.
 func (c *objects) known(name, slotName string) (*slot, *object) {
 	own := slotName == "" || slotName == name
 	if own {
@@ -380,8 +373,7 @@ func (c *objects) addObject(e record.Event, r *record.Object) {
 	}
 }
 
-// addState takes in what an object reports of itself, and returns its previous reason; false for an
-// object that was never in place, or is gone.
+// addState takes in an object's report, and returns its last reason; false for one that is not in place.
 func (c *objects) addState(e record.Event, r *record.State) (was string, ok bool) {
 	_, o := c.known(r.Object, r.Slot)
 	if o == nil || o.gone {
@@ -408,8 +400,7 @@ func (c *objects) addState(e record.Event, r *record.State) (was string, ok bool
 	return was, true
 }
 
-// end puts into a step's facts what counts for its verdict: the objects that fill the slots in place, and
-// those that replaced others during the step.
+// end puts into a step's facts the objects that fill the slots in place, and those replaced in the step.
 func (c *objects) end(f *Facts) {
 	f.milestones, f.own, f.place, f.setOut, f.made = c.milestones, c.own, c.place.slots, c.place.units, c.place.made
 	f.placeNames = c.placeNames
@@ -450,8 +441,7 @@ func (c *objects) end(f *Facts) {
 	}
 }
 
-// row returns an object of a slot for objects.parquet. The step is the one that asked for it, nil where
-// it is unknown.
+// row returns a slot's object for objects.parquet, by the step that asked for it, or nil.
 func (c *objects) row(s *slot, i int, step *result.Step) record.ObjectRow {
 	row := record.ObjectRow{
 		Slot: s.name, Step: int64(s.step), Component: s.component, Iteration: int64(s.iteration),

@@ -13,11 +13,8 @@ import (
 )
 
 const (
-	// LateTolerated is the percentage of arrivals that may find no place before the rate counts as not
-	// achieved.
-	LateTolerated = 1.0
-	// othersTolerated is the percentage of the CPUs that other programs may use without a remark.
-	othersTolerated = 15.0
+	LateTolerated   = 1.0  // percentage of arrivals without a place at which the rate is still achieved
+	othersTolerated = 15.0 // percentage of the CPUs that other programs may use without a remark
 )
 
 // HeldBack reports whether the target held back so many arrivals that the rate was not achieved.
@@ -56,8 +53,7 @@ func arrivalsOf(f *Facts) *result.Arrivals {
 	return a
 }
 
-// arrivalRates returns the rates of arrivals and of ready objects in the hold, and the second in percent
-// of the first; nil where the hold was not reached.
+// arrivalRates returns the rates of arrivals and ready objects in the hold, and their percentage, or nil.
 func arrivalRates(f *Facts, a *result.Arrivals) (offered, rateOf, achieved *float64) {
 	from, to := f.held()
 	if to <= from {
@@ -70,8 +66,7 @@ func arrivalRates(f *Facts, a *result.Arrivals) (offered, rateOf, achieved *floa
 	return offered, rateOf, achieved
 }
 
-// backlogOf returns the backlog over the hold of an open step, nil where the hold was cut. thereAt
-// returns when an object was there, or Never; the object is nil where it had no news.
+// backlogOf returns an open step's backlog over the hold, nil if that was cut. thereAt may return Never.
 func backlogOf(spec *result.Spec, f *Facts, arrivals int, thereAt func(*slot, *object) record.Micros) *result.Backlog {
 	from, to := f.held()
 	if f.Cut() || to <= from || arrivals == 0 || f.hold <= 0 || to < f.Reached+f.hold {
@@ -117,8 +112,7 @@ func (f *Facts) reachedIn(milestone int, from, to record.Micros) int {
 	return n
 }
 
-// bottleneckOf returns what the step's own objects waited for, and what the CPUs did, or nil. Others is
-// the percentage of the CPUs that other programs used, 0 if tolerated.
+// bottleneckOf returns what the step's objects waited for, and what the CPUs did for it and for others.
 func bottleneckOf(spec *result.Spec, f *Facts, atOnce []result.BoundShare) (n *result.Bottleneck, others float64) {
 	n = &result.Bottleneck{Waits: waitsOf(spec, f), Slowdown: slowdownOf(spec, f)}
 	if m, ok := f.readings.Usage[usage.SourceMachine]; ok && m.CPUs > 0 && m.Span > 0 {
@@ -139,8 +133,7 @@ func (f objectAccount) bounds(spec *result.Spec, atOnce []result.BoundShare) []r
 	return append(atOnce, f.readings.BoundsIn(spec.Kind.Bounds, f.Start, until, true)...)
 }
 
-// waitsOf returns the ways between two milestones of the step's own objects, the longest on average
-// first. An object's first way begins with its request.
+// waitsOf returns the ways between milestones of the step's own objects, the longest on average first.
 func waitsOf(spec *result.Spec, f *Facts) []result.Wait {
 	type way struct{ from, to int }
 	ways := make(map[way][]float64)
@@ -195,8 +188,7 @@ func waitsOf(spec *result.Spec, f *Facts) []result.Wait {
 	return list
 }
 
-// addCPUs adds what the CPUs of the machine did. It returns the percentage that other programs used, 0 if
-// tolerated.
+// addCPUs adds what the machine's CPUs did, and returns other programs' percentage, 0 if tolerated.
 func addCPUs(n *result.Bottleneck, machine *usage.StepUsage, by map[string]*usage.StepUsage) float64 {
 	n.CPUs = machine.CPUs
 	all := float64(machine.CPUs) * machine.Span

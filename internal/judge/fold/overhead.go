@@ -9,8 +9,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// leastPhase is the shortest phase that counts: a shorter one is mostly the time between two readings.
-const leastPhase = record.Micros(2e6)
+const leastPhase = record.Micros(2e6) // shortest phase that counts: a shorter one is mostly the time between two readings
 
 // Phases collects what a run's steps show of the cost of an object.
 type Phases struct {
@@ -19,8 +18,7 @@ type Phases struct {
 	By             map[string]*Growth
 }
 
-// Growth holds the growth of a source's memory in each step and of its CPU time per second in each phase,
-// beside the objects that started and stood meanwhile.
+// Growth holds the growth of a source's memory and CPU time, beside the objects that started and stood.
 type Growth struct{ MemX, MemY, CPUX, CPUStood, CPUY []float64 }
 
 func (s *Phases) add(spec *result.Spec, f *Facts) {

@@ -15,7 +15,7 @@ import (
 
 // What makes the pace of what serves one at a time: they come one by one, evenly.
 const (
-	paceNeeds  = 50   // paceNeeds and the others say what makes the pace of a server that serves one at a time: answers come one by one, evenly.
+	paceNeeds  = 50
 	paceSpread = 0.35 // of the median distance, that between the quartiles at most
 	paceLeast  = 4e-3 // seconds between two: above 250 a second nothing is shown
 	paceEven   = 1.5  // of the distance from an even spread of waits, by the root of their number
@@ -23,8 +23,7 @@ const (
 	paceOwn    = 0.15 // the distance from the load's own rate below which the load sets the pace
 )
 
-// CPUsBusy is the percentage of CPUs in use from which on a step shows the limit of the CPUs, and not of
-// the target.
+// CPUsBusy is the percentage of CPUs in use that shows the limit of the CPUs, and not of the target.
 const CPUsBusy = 95.0
 
 // paced reports each milestone that something which serves one at a time paced. A client's limit of
@@ -135,4 +134,36 @@ func (c *Measured) collections() (list []string) {
 		}
 	}
 	return list
+}
+
+// slowdownOf finds the first milestone that was reached less often from some object on, or nil.
+func slowdownOf(spec *result.Spec, f *Facts) *result.Slowdown {
+	if f.head.Open {
+		return nil
+	}
+	since := make([]record.Micros, len(f.units)) // of the last milestone, or of the request
+	for i := range since {
+		since[i] = f.units[i].sent()
+	}
+	for m, name := range f.names {
+		if m == f.gone {
+			continue
+		}
+		var ways []stats.Passage
+		for i, u := range f.ownUnits() {
+			if t := u.reached(m); t != Never {
+				ways = append(ways, stats.Passage{From: since[i].Duration(), At: t.Duration()})
+				since[i] = max(since[i], t)
+			}
+		}
+		if s, slowed := stats.FindSlowdown(ways); slowed {
+			return &result.Slowdown{
+				Milestone: name, For: spec.Kind.Owner(name), After: s.After, Of: s.Of, Before: result.Round(s.Before, 3), Then: result.Round(s.Then, 3),
+			}
+		}
+		if m == f.there {
+			break
+		}
+	}
+	return nil
 }

@@ -29,9 +29,7 @@ func (p placeNow) there() bool { return p.State == record.PlaceThere || p.Meant 
 
 // PlaceChanges says how the places of a step differ from those of the first.
 type PlaceChanges struct {
-	// Taken says that somebody took, closed or added places, or that they differed from the start: not
-	// only that the load may have broken some.
-	Taken      bool
+	Taken      bool // somebody took, closed or added places, or they differed from the start
 	noun       record.Noun
 	first, now int // how many there were at first, and then
 	changes    []placeNow

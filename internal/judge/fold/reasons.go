@@ -66,8 +66,7 @@ func (r *reasons) add(u *unit) *reasonGroup {
 		name, where, silent = o.name, o.where, false
 	default:
 		name, where = o.name, o.where
-		// That containers are not ready says no more than that the pod is not:
-		// why, say the warnings about its probes.
+		// Containers that are not ready say no more than that the pod is not: warnings of probes do.
 		silent = o.reason == "" || strings.HasPrefix(o.reason, "Not") || o.reason == "ContainersNotReady"
 		aged := r.f.head.Open && o.gone && o.reached(r.f.there) != Never // with arrivals by a schedule
 		switch {
@@ -159,8 +158,7 @@ func (r *reasons) grouped() []result.Reason {
 	return fewest(list)
 }
 
-// maxReasons bounds the reasons that a step lists one by one.
-const maxReasons = 200
+const maxReasons = 200 // bound of the reasons that a step lists one by one
 
 // fewest returns the most frequent reasons, and the rest as one for objects and one for requests.
 func fewest(list []result.Reason) []result.Reason {

@@ -14,8 +14,7 @@ type serverClock struct {
 	place     int32
 }
 
-// offset holds the shortest time from a stamp of a clock to its news: the difference of the two clocks,
-// and how long the quickest news took.
+// offset holds the shortest time from a stamp of a clock to its news, with the difference of the clocks.
 type offset struct {
 	least record.Micros
 	n     int

@@ -12,8 +12,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Standstill is a time in which writes were under way, none was answered, and nothing moved: the whole
-// API stood still, or its store, or the way there.
+// Standstill is a time in which writes were under way, none was answered, and nothing moved.
 type Standstill struct {
 	From, To record.Micros
 	Released int // requests that were answered together when it was over
@@ -26,17 +25,12 @@ func (s Standstill) Seconds() float64 { return (s.To - s.From).Seconds() }
 func (s Standstill) String() string { return "all writes stood still for " + seconds(s.To-s.From) }
 
 const (
-	// leastStandstill is the shortest one that counts: disks and garbage collection cause shorter ones,
-	// which the latencies show.
-	leastStandstill = record.Micros(2e6)
-	// newsDelay is the longest time after which earlier changes may still be reported.
-	newsDelay = record.Micros(500e3)
-	// releasedWithin is the time after its end within which the requests that it held back are answered.
-	releasedWithin = record.Micros(1e6)
+	leastStandstill = record.Micros(2e6)   // shortest one that counts: disks and garbage collection cause shorter ones
+	newsDelay       = record.Micros(500e3) // longest time after which earlier changes may still be reported
+	releasedWithin  = record.Micros(1e6)   // time after its end within which the requests that it held back are answered
 )
 
-// standstills returns the standstills of a step, in order. It returns none where this program itself
-// stood still, nor where only the load writes: a target without an API may simply be slow.
+// standstills returns a step's standstills, unless this program stood still or only the load writes.
 func (f *Facts) standstills() []Standstill {
 	type write struct{ sent, replied record.Micros }
 	var writes []write
@@ -55,8 +49,7 @@ func (f *Facts) standstills() []Standstill {
 		add(x.Sent, x.Replied, x.Replied > 0)
 	}
 	slices.SortFunc(writes, func(a, b write) int { return cmp.Compare(a.replied, b.replied) })
-	// Between two answers that follow each other nothing was answered: since
-	// when something waited says the earliest of what was answered later.
+	// Since when something waited says the earliest of what was answered later.
 	var list []Standstill
 	waiting := Never
 	for i := len(writes) - 1; i >= 0; i-- {
@@ -155,9 +148,8 @@ func (s Standstill) idleIn(f *Facts) string {
 	return strings.Join(parts, ", ")
 }
 
-// hiddenBy says how many requests a schedule would have sent into a standstill. A load that waits for
-// answers sends none, so few objects are slow, however long it takes. It returns "" where a schedule did
-// send, or the load was over.
+// hiddenBy says how many requests a schedule would have sent into a standstill, in which a load that
+// waits sends none and has few slow objects; "" where a schedule did send, or the load was over.
 func (s Standstill) hiddenBy(f *Facts) string {
 	if f.head.Open || f.loaded == Never || s.From >= f.loaded {
 		return ""

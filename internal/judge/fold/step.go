@@ -107,8 +107,7 @@ func countOutcome(o *result.Objects, f unitOutcome) {
 	o.Intended = o.Created + o.CreateFailed + o.Dropped
 }
 
-// unitOutcomeOf returns what became of an object by the end of the step. Whether it is there is judged
-// now; how long it took is judged by the step that made it.
+// unitOutcomeOf returns what became of an object by the step's end; its time is judged by its own step.
 func unitOutcomeOf(spec *result.Spec, f *Facts, u *unit) unitOutcome {
 	o := u.object
 	switch {

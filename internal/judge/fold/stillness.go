@@ -10,16 +10,12 @@ import (
 )
 
 const (
-	// leastStill is the shortest time without any work that counts as standing still.
-	leastStill = record.Micros(5e6)
-	// stillWeight is the least factor by which it is longer than the usual wait. From certainWeight on no
-	// lack of processors explains it.
+	leastStill = record.Micros(5e6) // shortest time without any work that counts as standing still
+	// stillWeight is the least factor beyond the usual wait, certainWeight that without any doubt.
 	stillWeight, certainWeight = 3, 20
-	// usualWaits is the number of waits that show the usual one, and stillWaiting how many objects wait
-	// at its end at least.
+	// usualWaits waits show the usual one, and at least stillWaiting objects wait at its end.
 	usualWaits, stillWaiting = 10, 3
-	// Where the usual wait is unknown it lasts aloneWeight times as long, and at least this share of the
-	// waiting objects go on together.
+	// Without a usual wait it lasts aloneWeight times as long, and this share of objects moves at once.
 	aloneWeight   = 2
 	releasedShare = 0.9
 	stillsTried   = 20 // the longest gaps of one actor
@@ -154,4 +150,30 @@ func (f *Facts) otherwiseStill(gap interval) bool {
 	overlaps := func(from, to record.Micros) bool { return from < gap.to && to > gap.from }
 	return slices.ContainsFunc(f.Stood, func(s Standstill) bool { return overlaps(s.From, s.To) }) ||
 		slices.ContainsFunc(f.Silent, func(s Silence) bool { return overlaps(s.Since, s.At) })
+}
+
+// Silence is a time in a step in which an actor did nothing although objects waited for it.
+type Silence struct {
+	record.Actor
+	At       record.Micros // the last report of it, or its end
+	Doubtful bool          // only the times of the objects show it: the actor may have been slow
+}
+
+// Seconds returns how long it lasted.
+func (s *Silence) Seconds() float64 { return (s.At - s.Since).Seconds() }
+
+func (s *Silence) String() string { return s.Sentence(s.At) }
+
+func (f *Facts) addActor(t record.Micros, r *record.Actor) {
+	for i := range f.Silent {
+		if s := &f.Silent[i]; s.Actor.Actor == r.Actor && !s.Over {
+			if s.At, s.Over = t, r.Over; !r.Over {
+				s.Waiting, s.Of, s.Message = r.Waiting, r.Of, r.Message
+			}
+			return
+		}
+	}
+	if !r.Over && len(f.Silent) < maxTold {
+		f.Silent = append(f.Silent, Silence{Actor: *r, At: t})
+	}
 }

@@ -12,8 +12,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Troubles collects what went wrong in a step as it is seen: reports of objects and requests, and the
-// target's own events.
+// Troubles collects what went wrong in a step: reports of objects and requests, and the target's events.
 type Troubles struct {
 	known *record.KnownTroubles
 	open  bool // objects are removed as they age
@@ -45,8 +44,7 @@ type eventGroup struct {
 	objects map[string]bool
 }
 
-// maxEventObjects bounds the objects that are remembered of one group of warnings.
-const maxEventObjects = 100_000
+const maxEventObjects = 100_000 // bound of the objects that are remembered of one group of warnings
 
 func newTroubles(known *record.KnownTroubles, open bool) Troubles {
 	return Troubles{known: known, open: open, Seen: make(map[result.BreachKind]*Sighting), warnings: make(map[eventKey]*eventGroup)}
@@ -115,8 +113,7 @@ func (c *Troubles) addEvent(t record.Micros, e *record.TargetEvent) {
 	}
 }
 
-// Final says what kept objects that will never be there, the most frequent trouble first; "" where
-// nothing is known.
+// Final says what kept objects that will never be there, the most frequent trouble first; or "".
 func (f *Facts) Final() string {
 	counts := make(map[*record.Trouble]int)
 	for i := range f.units {

@@ -18,6 +18,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/compare"
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/judge/stream"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -215,19 +216,16 @@ func (o *Table) Numbers(name string) []int64 {
 	return nil
 }
 
-// Micros returns a column of times in microseconds since the start of the run, negative where one is
-// unknown, or nil. The names are intended, sent, replied and those of the milestones.
+// Micros returns a column of times by its name, such as intended or a milestone; negative is unknown.
 func (o *Table) Micros(name string) []int64 { return o.Numbers(name + MicrosSuffix) }
 
-// Zeroes returns the time zero of each object, from which its latencies count; negative where it is
-// unknown.
+// Zeroes returns the time zero of each object, negative where it is unknown.
 func (o *Table) Zeroes() []int64 { return o.Numbers(ZeroColumn) }
 
 // ZeroColumn is the column of the time zero of objects.
 const ZeroColumn = "zero" + MicrosSuffix
 
-// Judged returns the rows of the objects that count for each step: those that it asked for, without the
-// warm-up of a schedule.
+// Judged returns the rows of each step's own objects, without the warm-up of a schedule.
 func (o *Table) Judged(steps []result.Step) map[int64][]int32 {
 	rows := make(map[int64][]int32)
 	numbers := o.Numbers("step")
@@ -256,8 +254,7 @@ func (o *Table) Judged(steps []result.Step) map[int64][]int32 {
 	return rows
 }
 
-// Latencies returns the shortest latencies, sorted: as many as the analysis counts as reached. Later ones
-// came after the verdict on the step.
+// Latencies returns the shortest latencies, sorted: as many as were reached by the verdict on the step.
 func Latencies(rows []int32, at, zero []int64, reached int) []int64 {
 	list := latencies(rows, at, zero)
 	return list[:min(len(list), max(reached, 0))]
@@ -274,9 +271,8 @@ func latencies(rows []int32, at, zero []int64) []int64 {
 	return list
 }
 
-// Samples returns the distributions of a run's steps, by the step's ID, for a comparison: of each
-// milestone over all objects, and by component where there are several. There is the milestone at which
-// an object counts as there.
+// Samples returns the distributions of a run's steps by their IDs, for a comparison: of each milestone
+// over all objects, and by component where there are several. There is the milestone that counts.
 func Samples(dir record.Dir, steps []result.Step, milestones []string, there string) (map[int][]compare.MilestoneSample, error) {
 	if slices.ContainsFunc(steps, result.Step.Streams) {
 		return streamSamples(dir, milestones, there)
@@ -356,4 +352,43 @@ func seconds(micros []int64) []float64 {
 		list[i] = float64(n) / 1e6
 	}
 	return list
+}
+
+// Windows returns the windows of a recorded run's streams, by the step's ID.
+func Windows(dir record.Dir) (map[int][]*record.Window, error) {
+	rows, err := record.ReadWindows(dir)
+	if err != nil {
+		return nil, err
+	}
+	windows := make(map[int][]*record.Window)
+	for i := range rows {
+		windows[int(rows[i].Step)] = append(windows[int(rows[i].Step)], &rows[i].Window)
+	}
+	return windows, nil
+}
+
+// Stream folds the windows of a step again.
+func Stream(windows []*record.Window) *stream.Stream {
+	var hold record.Micros
+	judged := windows[min(max(slices.IndexFunc(windows, func(w *record.Window) bool { return !w.WarmUp }), 0), len(windows)):]
+	for _, w := range judged {
+		hold = max(hold, w.To-judged[0].From)
+	}
+	s := stream.New(hold, nil)
+	for _, w := range windows {
+		s.Add(w)
+	}
+	return s
+}
+
+func streamSamples(dir record.Dir, milestones []string, there string) (map[int][]compare.MilestoneSample, error) {
+	windows, err := Windows(dir)
+	if err != nil {
+		return nil, err
+	}
+	samples := make(map[int][]compare.MilestoneSample)
+	for id, list := range windows {
+		samples[id] = Stream(list).ByComponent(there, milestones)
+	}
+	return samples, nil
 }

@@ -33,8 +33,7 @@ type aspect struct {
 func refuses(pair) string { return compare.BearingRefuses }
 func noted(pair) string   { return compare.BearingNoted }
 
-// Names of differences. The prefix is followed by a parameter; the last three are found in the runs
-// themselves.
+// Names of differences: the prefix is followed by a parameter, the last three are found in the runs.
 const (
 	paramPrefix   = "param:"
 	axisName      = "axis"
@@ -45,12 +44,9 @@ const (
 	othersName    = "others"
 )
 
-// aspects returns the compared parts of plans, besides the parameters and the findings in the runs; the
-// facts of both environments compare the places. Other work takes other time, so most of them refuse a
-// verdict.
-//
-// Parts that only bear on the presentation are noted: the range of a search, the kind of experiment, its
-// time. The ID and the seed of each run, its name and its budget are not compared.
+// aspects returns the compared parts of plans, besides parameters and findings in the runs; the facts of
+// environments compare the places. Other work takes other time, so most refuse a verdict, and parts that
+// only bear on the presentation are noted. ID and seed of a run, its name and budget are not compared.
 func aspects() []aspect {
 	return []aspect{
 		{"workload", "the workload's name", refuses, func(o *Operand) string { return o.plan.Workload }, nil},
@@ -111,8 +107,7 @@ const (
 // NameHelp holds a name for --arm-is, and a line of help.
 type NameHelp struct{ Name, Help string }
 
-// Names returns the names for --arm-is: possible differences of two experiments. Facts are declared by
-// targets, or from records.
+// Names returns the names for --arm-is: possible differences, also by facts from targets or records.
 func Names(facts []record.Fact) []NameHelp {
 	list := []NameHelp{{paramPrefix + "NAME", "a parameter of the workload"}}
 	for _, x := range aspects() {
@@ -151,8 +146,7 @@ func (e *UnknownNameError) Error() string {
 	return fmt.Sprintf("unknown difference %q", e.Name)
 }
 
-// CheckArm reports whether --arm-is takes each name, or whether it is the part before a colon of one. A
-// parameter must belong to an operand or to the workload.
+// CheckArm checks names for --arm-is, whole or before a colon; parameters must be among params.
 func CheckArm(names, params []string, facts []record.Fact) error {
 	var known []string
 	for _, p := range params {

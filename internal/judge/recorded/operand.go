@@ -21,8 +21,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/number"
 )
 
-// Operand is one side of a comparison: a recorded experiment, or one arm of an experiment that compared
-// arms.
+// Operand is one side of a comparison: a recorded experiment, or an arm of one.
 type Operand struct {
 	Name      string // in messages; NameOperands gives it
 	Path, Arm string // the run directory as given, and the arm; "" is all of it
@@ -35,8 +34,7 @@ type Operand struct {
 	files string // fingerprint of the workload's files, "" is not on record
 }
 
-// ArmError says that an experiment has no such arm, or that one of several must be named. Arm is "" where
-// none was.
+// ArmError says that an experiment has no such arm, or with "" that one of several must be named.
 type ArmError struct {
 	Path, Arm string
 	Arms      []string // of the experiment
@@ -52,8 +50,7 @@ func (e *ArmError) Error() string {
 	return fmt.Sprintf("%s has no arm %q", e.Path, e.Arm)
 }
 
-// Load reads a run and the plan as it was run; judged is the directory with the result and the objects.
-// The error is an *ArmError where the arm is missing, or not one of the run.
+// Load reads a run and its plan; judged has the result and the objects. The error may be an *ArmError.
 func Load(dir, judged record.Dir, p *plan.Plan, arm string) (*Operand, error) {
 	o := &Operand{Path: string(dir), Arm: arm, made: judged, plan: p}
 	var arms []string
@@ -115,8 +112,7 @@ type SameOperandError struct{ A, B string }
 
 func (e *SameOperandError) Error() string { return fmt.Sprintf("%s and %s are the same run", e.A, e.B) }
 
-// NameOperands gives operands different names, as short as possible: arms of one run by the arm,
-// experiments by their directories. The error is a *SameOperandError.
+// NameOperands gives operands different names, as short as possible. The error is a *SameOperandError.
 func NameOperands(operands []*Operand) error {
 	for i, b := range operands {
 		for _, a := range operands[:i] {
@@ -192,9 +188,8 @@ type replicate struct {
 	on   string // the levels that it stands on, "" where it was made from empty
 }
 
-// runs returns the steps that were held whole, from empty or raised by a sweep, which always makes its
-// levels in the same way. A search's proposals stand on various levels, and do not count. Distributions
-// says whether their samples are read too, which takes longer than the rest.
+// runs returns the steps that were held whole, from empty or raised by a sweep; a search's proposals
+// stand on various levels and do not count. Distributions says whether their samples are read too.
 func (o *Operand) runs(distributions bool) ([]replicate, error) {
 	var steps []result.Step
 	on := make(map[int]string)

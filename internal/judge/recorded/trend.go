@@ -20,9 +20,8 @@ type TrendOptions struct {
 	Seed    uint64 // of the orders that a search for change points draws
 }
 
-// TrendOf follows one figure through experiments: each workload's, at each level that all of them held.
-// It has no verdict; the exit code is 3 where there is nothing to follow. NameOperands named the
-// operands. The error is an *UnknownMetricError where an option is wrong.
+// TrendOf follows one figure through named operands: each workload's, at each level that all held. The
+// exit code is 3 where there is nothing to follow; the error may be an *UnknownMetricError.
 func TrendOf(operands []*Operand, o TrendOptions) (Outcome, error) {
 	out := Outcome{Schema: Schema, Experiments: []Experiment{}, Warnings: record.Warnings{}, Trends: []compare.Trend{}}
 	operands = slices.Clone(operands)

@@ -78,8 +78,7 @@ const (
 	defaultAlpha  = 0.05
 )
 
-// Compare compares b with a, the baseline. NameOperands named the operands. The error is an
-// *UnknownNameError or an *UnknownMetricError where an option is wrong.
+// Compare compares b with a, the baseline. The error may be an *UnknownNameError or *UnknownMetricError.
 func Compare(a, b *Operand, o Options) (Outcome, error) {
 	out := Outcome{Schema: Schema, Experiments: []Experiment{a.experiment(), b.experiment()}, Warnings: record.Warnings{}}
 	paired := sameRun(a, b)
@@ -261,8 +260,7 @@ func (out *Outcome) defaultMetrics(w *workload.Workload, operands ...*Operand) [
 
 func saidBy(x *Operand) string { return strings.Join(primaryOf(x).Metrics(), ", ") }
 
-// declaredMetrics returns the metrics that all plans declared, else the workload's, else the time at
-// which half of the objects are there; how explains the choice, or is "".
+// declaredMetrics returns the declared metrics, else the workload's, else the median time; how says why.
 func declaredMetrics(w *workload.Workload, operands ...*Operand) (metrics []string, how string) {
 	said := make(map[string]bool)
 	for _, x := range operands {
@@ -317,8 +315,7 @@ func (out *Outcome) bounds(o Options, a, b *Operand) (margin, alpha float64) {
 	return margin, alpha
 }
 
-// matched holds the common levels of two operands, with the runs of both. Runs that stand on other levels
-// than those of the other side are left out.
+// matched holds the common levels of two operands, and the runs of both on the same levels.
 type matched struct {
 	a, b         []replicate
 	levels       []float64
@@ -504,4 +501,21 @@ func (out *Outcome) decide(m matched, lines bool) {
 			}
 		}
 	}
+}
+
+func linesOf(a, b *Operand, margin float64) []compare.LineComparison {
+	var list []compare.LineComparison
+	for _, g := range a.Result.Goals {
+		h := b.lineOf(g.Name)
+		if g.LoadLine == nil || h == nil {
+			continue
+		}
+		line := compare.Line(a.Name, b.Name, g.LoadLine.Bracket(g.Verdict), h.LoadLine.Bracket(h.Verdict), g.LoadLine.Unit, margin)
+		line.Goal, line.Axis = g.Name, g.LoadLine.Axis
+		if !slices.Equal(g.SLO, h.SLO) {
+			line.Withdraw("its objectives differ")
+		}
+		list = append(list, line)
+	}
+	return list
 }

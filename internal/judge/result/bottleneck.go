@@ -1,6 +1,7 @@
 package result
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,8 +10,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Concurrent counts how many objects were between two milestones at once at most, by their news, beside
-// the target's own limits.
+// Concurrent counts the most objects between two milestones at once, beside the target's own limits.
 type Concurrent struct {
 	record.Concurrent
 	Most     int    `json:"most"`
@@ -42,8 +42,7 @@ type OwnDelay struct {
 	Max   float64 `json:"max"`  // seconds
 }
 
-// Short reports whether the program was short of CPU: it was late in more than 1% of cases with a
-// schedule, and in more than 10% where only the reading of news was delayed.
+// Short reports whether the program was late in over 1% of cases with a schedule, else in over 10%.
 func (d *OwnDelay) Short(open bool) bool {
 	tolerated := 0.10
 	if open {
@@ -52,9 +51,7 @@ func (d *OwnDelay) Short(open bool) bool {
 	return d != nil && d.Late >= leastLate && float64(d.Late) > tolerated*float64(d.Wakes)
 }
 
-// leastLate is the least number of late wakes that is not chance: a step of a tenth of a second has ten
-// wakes.
-const leastLate = 3
+const leastLate = 3 // least number of late wakes that is not chance: a short step has few
 
 // Bound returns what limited the load, nil where nothing known did.
 func (n *Bottleneck) Bound() *BoundShare {
@@ -67,13 +64,11 @@ func (n *Bottleneck) Bound() *BoundShare {
 	return nil
 }
 
-// LeastWaiting is the least average number that must wait for something, where it is known, for it to
-// bind.
+// LeastWaiting is the least average number that must wait for something, if known, for it to bind.
 const LeastWaiting = 0.5
 
-// Proof names the limit that held up the work of an owner of milestones, by the limit's own figures: it
-// was in use while others waited. Seconds are the step's. It returns "" without such a figure: work that
-// came evenly shows only that something serves one at a time.
+// Proof names the limit that held up the work of an owner of milestones in a step of so many seconds, by
+// its own figures: it was in use while others waited. It returns "" without such a figure.
 func (s *Step) Proof(owner string, seconds float64) string {
 	for _, limit := range s.limits(seconds) {
 		// An owner, such as scheduler, ends the name of its program.
@@ -111,8 +106,7 @@ func (s *Step) limits(seconds float64) (list []BoundShare) {
 	return list
 }
 
-// ClearTimes withdraws the bounds by shares of time: such times are waits for processors that others
-// took.
+// ClearTimes withdraws bounds by shares of time: they are waits for processors that others took.
 func (n *Bottleneck) ClearTimes() {
 	if n != nil {
 		for i := range n.Bounds {
@@ -146,18 +140,12 @@ func (n *Bottleneck) By(source string) float64 {
 
 // Bottleneck says what a step's objects waited for, and what the CPUs did.
 type Bottleneck struct {
-	Waits []Wait `json:"waits"` // ways between two milestones, the longest on average first
-	// CPUs counts those of the control plane's machine, and CPUBusy is their use over the step, in
-	// percent; 0 and null where this program does not run there.
-	CPUs    int      `json:"cpus,omitempty"`
-	CPUBusy *float64 `json:"cpuBusy"`
-	// CPUPeak is the highest use over about five seconds, in percent; 0 where the step was too short to
-	// say.
-	CPUPeak float64    `json:"cpuPeak,omitempty"`
-	CPUBy   []CPUShare `json:"cpuBy,omitempty"` // of all CPUs by process, in percent, the largest first
-	// Bounds lists what can limit the load: the target's limits of objects at once, the most used one
-	// first, then its other declared bounds in order.
-	Bounds   []BoundShare `json:"bounds,omitempty"`
+	Waits    []Wait       `json:"waits"`          // ways between two milestones, the longest on average first
+	CPUs     int          `json:"cpus,omitempty"` // of the control plane's machine, CPUBusy is their use in percent; 0 and null elsewhere
+	CPUBusy  *float64     `json:"cpuBusy"`
+	CPUPeak  float64      `json:"cpuPeak,omitempty"` // highest use over about five seconds, in percent; 0 for too short a step
+	CPUBy    []CPUShare   `json:"cpuBy,omitempty"`   // of all CPUs by process, in percent, the largest first
+	Bounds   []BoundShare `json:"bounds,omitempty"`  // what can limit the load: limits of objects at once by their use, then declared bounds
 	Slowdown *Slowdown    `json:"slowdown,omitempty"`
 }
 
@@ -167,10 +155,9 @@ type BoundShare struct {
 	What string `json:"what"`
 	// Share is the average over the hold of a stream, and of other loads until the last object was there,
 	// or while any waited; 1 is all of it. Held says that it was enough to bind.
-	Share float64 `json:"share"`
-	Held  bool    `json:"held"`
-	// Waiting counts those that waited for it, on average over the hold; null where that is unknown.
-	Waiting *float64 `json:"waiting,omitempty"`
+	Share   float64  `json:"share"`
+	Held    bool     `json:"held"`
+	Waiting *float64 `json:"waiting,omitempty"` // how many waited for it, on average over the hold; null where that is unknown
 
 	Generator bool   `json:"-"` // it is a limit of the generator
 	Slow      bool   `json:"-"` // time was spent there, and nothing was used up
@@ -191,4 +178,39 @@ type Wait struct {
 type CPUShare struct {
 	Source  string  `json:"source"`
 	Percent float64 `json:"percent"`
+}
+
+// The resources that programs beside the run can take.
+const (
+	Processors = "processors"
+	Memory     = "memory"
+	IO         = "IO"
+)
+
+// Neighbour is a resource of this machine of which other programs left too little.
+type Neighbour struct {
+	What   string  `json:"what"`         // Processors, Memory or IO
+	Of     string  `json:"of,omitempty"` // part of the target that is kept to these CPUs, "" for the whole machine
+	CPUs   int     `json:"cpus,omitempty"`
+	Others float64 `json:"others"`           // percent of it that others used
+	Wanted float64 `json:"wanted,omitempty"` // percentage of the processors that the run used or waited for; it may exceed 100
+	Waited float64 `json:"waited,omitempty"` // the time in which something waited for memory or IO, in percent
+}
+
+func (n Neighbour) String() string {
+	if n.What != Processors {
+		return fmt.Sprintf("other programs used %.0f%% of this machine's %s, for which something waited in %.0f%% of the time", n.Others, n.What, n.Waited)
+	}
+	of := "this machine's processors"
+	if n.Of != "" {
+		of = "the processors of " + n.Of
+	}
+	return fmt.Sprintf("other programs used %.0f%% of %s (%d), of which %.0f%% were wanted in all", n.Others, of, n.CPUs, n.Wanted)
+}
+
+// SortNeighbours orders resources by the part that others took, the largest first.
+func SortNeighbours(list []Neighbour) {
+	slices.SortFunc(list, func(a, b Neighbour) int {
+		return cmp.Or(cmp.Compare(b.Others, a.Others), cmp.Compare(a.What, b.What), cmp.Compare(a.Of, b.Of))
+	})
 }

@@ -9,33 +9,25 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/number"
 )
 
-// Backlog counts the arrivals of a scheduled step that should have been there and were not, unsent ones
-// included, over its hold. Failed and dropped ones do not count.
+// Backlog counts a hold's arrivals that should have been there and were not, failed ones aside.
 type Backlog struct {
-	Means []float64 `json:"means"` // of equal batches of the hold
-	// Slope is its growth in arrivals per second, by the batches, and Rise its growth over the whole
-	// hold, in percent of the hold's arrivals.
-	Slope Interval `json:"slope"`
-	Rise  float64  `json:"rise"`
-	// Balance is the mean latency times the achieved rate: the average backlog where nothing grows
-	// (Little's law). Null where it is unknown.
-	Balance *float64 `json:"balance"`
+	Means   []float64 `json:"means"` // of equal batches of the hold
+	Slope   Interval  `json:"slope"` // growth in arrivals per second; Rise is that over the hold, in percent of the arrivals
+	Rise    float64   `json:"rise"`
+	Balance *float64  `json:"balance"` // mean latency times achieved rate: the backlog where nothing grows (Little's law)
 	// Tolerated is the growth per second in a step that holds: the resolution of the search or 1% of the
 	// arrivals, whichever is less, and 3 over the hold at least.
 	Tolerated float64 `json:"tolerated"`
-	// Growing says that it grew by more throughout the hold, Stalled that it rose once instead, and
-	// Undecided that the hold was too short to decide.
-	Growing   bool `json:"growing,omitempty"`
-	Stalled   bool `json:"stalled,omitempty"`
-	Undecided bool `json:"undecided,omitempty"`
+	Growing   bool    `json:"growing,omitempty"` // it grew by more; Stalled: it rose once; Undecided: the hold was too short
+	Stalled   bool    `json:"stalled,omitempty"`
+	Undecided bool    `json:"undecided,omitempty"`
 }
 
 // BreachKind is the sort of trouble of a Breach.
 type BreachKind string
 
-// The kinds of breaches. The first ones are of bounds, and decide; the others
-// are seen on the way, and decide nothing by themselves. Further ones are the
-// classes of the troubles that the kind of object knows.
+// The kinds of breaches. The first ones are of bounds, and decide; the others are only seen on the way.
+// Further ones are the classes of the troubles that the kind of object knows.
 const (
 	BreachLatency   BreachKind = "latency"   // a quantile was above its objective
 	BreachMissing   BreachKind = "missing"   // objects were not ready, or not in time
@@ -56,8 +48,7 @@ const (
 	BreachActor      BreachKind = "actor"      // an actor did nothing although objects waited
 )
 
-// Breach is something that broke, at the moment at which it did. With Decided it is a bound of an
-// objective, or a guard, and the reason why goals did not hold; else it was only seen on the way.
+// Breach is something that broke, and when. With Decided it kept goals from holding, else it was seen.
 type Breach struct {
 	Time    string     `json:"time"`
 	Step    int        `json:"step"`
@@ -68,13 +59,9 @@ type Breach struct {
 	Decided bool       `json:"decided"` // Goals did not hold because of it
 	Goals   []string   `json:"goals,omitempty"`
 	// First marks, in the list of the run, what broke first in the step that decided it.
-	First bool `json:"first"`
-	// Usual says that the first step, which held, saw it about as often per requested object: it is
-	// normal.
-	Usual bool `json:"usual"`
-	// Count counts its objects, requests or events, all through the step; Object is the first of them,
-	// and Message its text.
-	Count   int          `json:"count"`
+	First   bool         `json:"first"`
+	Usual   bool         `json:"usual"` // the first step, which held, saw it about as often per requested object
+	Count   int          `json:"count"` // number of its objects, requests or events in the step; Object is the first, Message its text
 	Object  string       `json:"object,omitempty"`
 	Message string       `json:"message,omitempty"`
 	Load    StepProgress `json:"load"`
@@ -94,8 +81,7 @@ type StepProgress struct {
 // Pending counts the requested objects that were not there.
 func (l StepProgress) Pending() int { return max(l.Asked-l.There, 0) }
 
-// Conditions describe a step about the moment at which something broke, and beside it the normal figures:
-// those of the first step, from its first request until its objects were there.
+// Conditions describe a step when something broke, beside the figures of the first step.
 type Conditions struct {
 	Time       string   `json:"time"`
 	NormalStep int      `json:"normalStep"` // 0 where the first step did not hold, or is this one
@@ -104,12 +90,10 @@ type Conditions struct {
 
 // Figure is one of the conditions.
 type Figure struct {
-	Name  string   `json:"name"`
-	Unit  string   `json:"unit"` // s, %, or "" for a count
-	Value *float64 `json:"value"`
-	// Normal is the figure of the first step, and Ratio the value in multiples of it; null where either
-	// is unknown.
-	Normal *float64 `json:"normal"`
+	Name   string   `json:"name"`
+	Unit   string   `json:"unit"` // s, %, or "" for a count
+	Value  *float64 `json:"value"`
+	Normal *float64 `json:"normal"` // figure of the first step; Ratio is the value by it; null is unknown
 	Ratio  *float64 `json:"ratio"`
 }
 
@@ -137,8 +121,7 @@ type BrokeFirst struct {
 	Conditions *Conditions `json:"conditions"`
 }
 
-// Slowdown says from where on in a step a milestone was reached less often: something lets so many pass
-// and holds up the rest.
+// Slowdown says from where on a milestone was reached less often, as if something held up the rest.
 type Slowdown struct {
 	Milestone string  `json:"milestone"`
 	For       string  `json:"for"`    // who does the work
@@ -157,4 +140,38 @@ func rateText(x float64) string {
 		return fmt.Sprintf("%.0f", math.Round(x))
 	}
 	return number.Text(x, 3)
+}
+
+// Diagnosis is a signature of a known failure that steps have shown.
+type Diagnosis struct {
+	Signature   string  `json:"signature"`
+	Title       string  `json:"title"`
+	Evidence    string  `json:"evidence"`
+	Explanation string  `json:"explanation"`
+	Remedy      string  `json:"remedy"`
+	Source      string  `json:"source,omitempty"`
+	Count       int     `json:"count"` // number of matches over all steps; First is the first one's time in Step, a failed one if any
+	First       string  `json:"first"`
+	Step        int     `json:"step"`
+	Steps       []int   `json:"steps"`   // all that have shown it
+	Failing     bool    `json:"failing"` // a step in which a goal did not hold has shown it
+	Matches     []Match `json:"samples"`
+}
+
+// Match is one match of a signature.
+type Match struct {
+	Time   string `json:"time"`
+	Object string `json:"object,omitempty"`
+	Text   string `json:"text"`
+}
+
+// LogTail is the end of the log of a failing object's container, secrets masked.
+type LogTail struct {
+	Object    string   `json:"object"`
+	Container string   `json:"container,omitempty"`
+	Reason    string   `json:"reason,omitempty"` // that the object was not ready
+	Previous  bool     `json:"previous,omitempty"`
+	Lines     []string `json:"lines"`
+	Masked    int      `json:"masked,omitempty"` // lines in which something was masked
+	Error     string   `json:"error,omitempty"`  // why there are none
 }

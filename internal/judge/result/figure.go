@@ -79,8 +79,7 @@ func Round(x float64, digits int) float64 {
 	return x // too large to have digits after the point
 }
 
-// DurationText writes a time in seconds to the millisecond, or as exactly as needed to differ from its
-// bound.
+// DurationText writes seconds to the millisecond, or as exactly as needed to differ from the bound.
 func DurationText(x float64, bound time.Duration) string {
 	if math.IsInf(x, 1) {
 		return "never reached"

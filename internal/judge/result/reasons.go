@@ -29,8 +29,7 @@ func (r Reason) ofRequest() bool {
 	return r.Requests || r.Reason == RequestFailed || strings.HasPrefix(r.Reason, HTTPReason)
 }
 
-// Mistaken reports whether the server refused requests because of their content: that is no limit of
-// anything.
+// Mistaken reports whether the server refused the requests' content: that is no limit of anything.
 func (r Reason) Mistaken() bool {
 	code, _ := strconv.Atoi(strings.TrimPrefix(r.Reason, HTTPReason))
 	return slices.Contains([]int{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusConflict, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity}, code)
@@ -56,15 +55,12 @@ func Binding(kind *record.ObjectKind, list []Reason) string {
 
 // Reason groups objects that were not ready by the reason.
 type Reason struct {
-	Reason  string `json:"reason"`
-	Message string `json:"message"`
-	Count   int    `json:"count"`
-	// Places counts the places with the reason, of PlacesOf; both are 0 where that is unknown.
-	Places   int `json:"nodes"`
-	PlacesOf int `json:"nodesOf"`
-	// Requests says that it counts failed requests for things that are not followed, such as a service,
-	// and not objects.
-	Requests bool `json:"requests,omitempty"`
+	Reason   string `json:"reason"`
+	Message  string `json:"message"`
+	Count    int    `json:"count"`
+	Places   int    `json:"nodes"` // number of the places with the reason, of PlacesOf; both are 0 where that is unknown
+	PlacesOf int    `json:"nodesOf"`
+	Requests bool   `json:"requests,omitempty"` // it counts failed requests for things that are not followed, such as a service
 
 	Certain int  `json:"-"` // of Count, in a known state
 	Nowhere bool `json:"-"` // all places refused them

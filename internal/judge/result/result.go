@@ -18,16 +18,14 @@ const Schema = "plimsoll/result/v1"
 // Result is result.json: durations in seconds, times RFC 3339 with microseconds. A null figure is unknown
 // or not finite: a warning names one that is never null otherwise.
 type Result struct {
-	Schema     string      `json:"schema"`
-	Experiment string      `json:"experiment"`
-	Workload   string      `json:"workload"`
-	Kind       string      `json:"kind"`    // limit, sweep, ab or run
-	Verdict    slo.Verdict `json:"verdict"` // of the headline goal, or of the comparison
-	ExitCode   int         `json:"exitCode"`
-	// Require is the goal that the exit code follows, "all" for the worst; "" is the headline, or the
-	// comparison.
-	Require    string              `json:"require,omitempty"`
-	Why        string              `json:"why"` // the verdict's reason in a sentence
+	Schema     string              `json:"schema"`
+	Experiment string              `json:"experiment"`
+	Workload   string              `json:"workload"`
+	Kind       string              `json:"kind"`    // limit, sweep, ab or run
+	Verdict    slo.Verdict         `json:"verdict"` // of the headline goal, or of the comparison
+	ExitCode   int                 `json:"exitCode"`
+	Require    string              `json:"require,omitempty"` // goal that the exit code follows, "all" for the worst, "" for the default
+	Why        string              `json:"why"`               // the verdict's reason in a sentence
 	Command    string              `json:"command"`
 	Version    string              `json:"version"`
 	Fidelity   record.Fidelity     `json:"fidelity"`
@@ -54,33 +52,25 @@ type Result struct {
 type LoadLine struct {
 	Axis string `json:"axis"`
 	Unit string `json:"unit"`
-	// Level and LowestFailing were made, by whole iterations; LevelAsked and LowestFailingAsked were
-	// requested, where they differ.
+	// Level and LowestFailing count whole iterations; LevelAsked and LowestFailingAsked were requested.
 	Level              *float64 `json:"level"`
 	LevelAsked         *float64 `json:"levelAsked,omitempty"`
 	LowestFailing      *float64 `json:"lowestFailing"`
 	LowestFailingAsked *float64 `json:"lowestFailingAsked,omitempty"`
 	Resolution         float64  `json:"resolution"`
-	// Sustained is the work per second at Level, the mean of the steps that held it, where the load comes
-	// and goes; null where it stays.
-	Sustained *float64 `json:"sustained"`
-	// Confirmations passed of the ConfirmationsMade that decided; as many as ConfirmationsAsked must
-	// pass.
-	Confirmations      int `json:"confirmations"`
-	ConfirmationsAsked int `json:"confirmationsAsked"`
-	ConfirmationsMade  int `json:"confirmationsMade"`
-	// PassProbability is the least probability that another step at this level passes, at 95% confidence
-	// for all levels that might have been named, by the steps from empty with the whole hold.
-	PassProbability float64 `json:"passProbability"`
-	// Estimate is the level at which half of such steps hold, and Interval its interval, by all steps;
-	// see stats.FindCrossing. Exact says that every place refused the failed objects: the interval is the
-	// bracket then. An end is null where nothing bounds it, and the estimate where nothing failed.
-	Estimate *float64 `json:"estimate"`
-	Interval *Range   `json:"interval"`
-	Exact    bool     `json:"exact,omitempty"`
-	// Binding says what broke the goal at the lowest failing level: the most frequent reason that kept
-	// objects from being ready, or the breached objective or guard. It is empty when nothing failed.
-	Binding        string         `json:"binding"`
+	Sustained          *float64 `json:"sustained"` // work per second at Level, by the steps that held it; null where the load stays
+	// Confirmations passed of ConfirmationsMade; as many as ConfirmationsAsked must pass.
+	Confirmations      int     `json:"confirmations"`
+	ConfirmationsAsked int     `json:"confirmationsAsked"`
+	ConfirmationsMade  int     `json:"confirmationsMade"`
+	PassProbability    float64 `json:"passProbability"` // least probability, at 95% confidence, that a further step here passes
+	// Estimate is the level at which half of such steps hold, null where nothing failed, Interval its
+	// interval; see stats.FindCrossing. With Exact it is the bracket: every place refused the failed
+	// objects.
+	Estimate       *float64       `json:"estimate"`
+	Interval       *Range         `json:"interval"`
+	Exact          bool           `json:"exact,omitempty"`
+	Binding        string         `json:"binding"`         // what broke the goal at the lowest failing level, "" when nothing failed
 	EffectiveLevel *float64       `json:"effectiveLevel"`  // of the ready objects at the lowest failing level
 	Mixed          []design.Mixed `json:"mixed,omitempty"` // levels at which steps disagree
 }
@@ -127,54 +117,41 @@ type Step struct {
 	Start        string                 `json:"start"`
 	End          string                 `json:"end"`
 	Ending       record.Ending          `json:"ending"`
-	// Seconds runs from the first request until the last news of the step, after its hold; ReachSeconds
-	// from the first request until every object was there, null if some never were.
-	Seconds      float64  `json:"seconds"`
-	ReachSeconds *float64 `json:"reachSeconds"`
-	OfferedRate  *float64 `json:"offeredRate"`  // requests per second
-	AchievedRate *float64 `json:"achievedRate"` // objects per second that became ready; of a stream, answers in the hold
-	// AtLeast says that the generator of a stream was short: the target can do at least the achieved
-	// rate, and its latencies are unknown.
-	AtLeast bool `json:"atLeast,omitempty"`
-	// LeftOut says by figure why it does not count where arms are compared: the generator of a stream was
-	// late, which shifts it.
-	LeftOut map[string]string `json:"leftOut,omitempty"`
-	// Compared says that the figures count where arms are compared, although the step's goals are not
-	// decided: only the generator's delay prevents that.
-	Compared bool `json:"compared,omitempty"`
-	// Open says that requests came by a schedule: latencies then count from its times, and the figures
-	// cover the requests of the hold; see Arrivals.
-	Open       bool        `json:"open,omitempty"`
-	Arrivals   *Arrivals   `json:"arrivals,omitempty"`
-	Backlog    *Backlog    `json:"backlog,omitempty"` // over the hold, with a schedule
-	Bottleneck *Bottleneck `json:"bottleneck,omitempty"`
-	// Neighbours are the resources of which other programs left the target short over the step, or its hold.
-	Neighbours  []Neighbour    `json:"neighbours,omitempty"`
-	OwnDelay    *OwnDelay      `json:"ownDelay,omitempty"`
-	Pace        string         `json:"pace"`
-	InFlightMax int            `json:"inFlightMax"`
-	Retries429  int            `json:"retries429"`
-	WatchLag    *WatchLag      `json:"watchLag"`
-	Missed      map[string]int `json:"missed,omitempty"` // changes that a list showed and a watch had missed, by watch
-	// Objects accounts for the requested objects, or Requests for a stream of requests; the other one is
-	// left out.
-	Objects        Objects          `json:"objects,omitzero"`
-	Requests       *StreamRequests  `json:"requests,omitempty"`
-	EffectiveLevel *float64         `json:"effectiveLevel"`
-	PerPlace       *PerPlace        `json:"perNode,omitempty"`
-	APIRequests    APIRequests      `json:"apiRequests"`
-	Latency        Latencies        `json:"latency"`
-	Reasons        []Reason         `json:"reasons"`
-	Resources      map[string]Usage `json:"resources"`
-	Concurrent     *Concurrent      `json:"concurrent,omitempty"`
-	Groups         []Group          `json:"groups,omitempty"` // by the labels that the workload names
-	// Metrics are the figures that the target declares, by name, without those of every step: CPU,
-	// memory, rate.
-	Metrics    map[string]float64 `json:"metrics,omitempty"`
-	Breaches   []Breach           `json:"breaches"`             // in order of time
-	Conditions *Conditions        `json:"conditions,omitempty"` // when the first thing broke; null where nothing did
-	Durations  []HistogramSummary `json:"durations,omitempty"`  // of a node's work, by its programs
-	Logs       []LogTail          `json:"logs,omitempty"`       // of containers of failing objects
+	// Seconds runs from the first request to the last news, ReachSeconds until all were there, or null.
+	Seconds      float64           `json:"seconds"`
+	ReachSeconds *float64          `json:"reachSeconds"`
+	OfferedRate  *float64          `json:"offeredRate"`        // requests per second
+	AchievedRate *float64          `json:"achievedRate"`       // objects per second that became ready; of a stream, answers in the hold
+	AtLeast      bool              `json:"atLeast,omitempty"`  // a stream's generator was short: the target can do at least the achieved rate
+	LeftOut      map[string]string `json:"leftOut,omitempty"`  // by figure why it does not count for arms: a stream's late generator shifts it
+	Compared     bool              `json:"compared,omitempty"` // figures count for arms though the generator's delay leaves goals undecided
+	Open         bool              `json:"open,omitempty"`     // requests came by a schedule: latencies count from it, and figures cover the hold
+	Arrivals     *Arrivals         `json:"arrivals,omitempty"`
+	Backlog      *Backlog          `json:"backlog,omitempty"` // over the hold, with a schedule
+	Bottleneck   *Bottleneck       `json:"bottleneck,omitempty"`
+	Neighbours   []Neighbour       `json:"neighbours,omitempty"` // resources of which other programs left the target short over the step, or its hold
+	OwnDelay     *OwnDelay         `json:"ownDelay,omitempty"`
+	Pace         string            `json:"pace"`
+	InFlightMax  int               `json:"inFlightMax"`
+	Retries429   int               `json:"retries429"`
+	WatchLag     *WatchLag         `json:"watchLag"`
+	Missed       map[string]int    `json:"missed,omitempty"` // changes that a list showed and a watch had missed, by watch
+	// Objects accounts for requested objects, Requests for a stream's; the other is left out.
+	Objects        Objects            `json:"objects,omitzero"`
+	Requests       *StreamRequests    `json:"requests,omitempty"`
+	EffectiveLevel *float64           `json:"effectiveLevel"`
+	PerPlace       *PerPlace          `json:"perNode,omitempty"`
+	APIRequests    APIRequests        `json:"apiRequests"`
+	Latency        Latencies          `json:"latency"`
+	Reasons        []Reason           `json:"reasons"`
+	Resources      map[string]Usage   `json:"resources"`
+	Concurrent     *Concurrent        `json:"concurrent,omitempty"`
+	Groups         []Group            `json:"groups,omitempty"`     // by the labels that the workload names
+	Metrics        map[string]float64 `json:"metrics,omitempty"`    // target's own figures by name, without those of every step
+	Breaches       []Breach           `json:"breaches"`             // in order of time
+	Conditions     *Conditions        `json:"conditions,omitempty"` // when the first thing broke; null where nothing did
+	Durations      []HistogramSummary `json:"durations,omitempty"`  // of a node's work, by its programs
+	Logs           []LogTail          `json:"logs,omitempty"`       // of containers of failing objects
 }
 
 // Objects accounts for every slot in place at the end of a step: intended = created + createFailed +
@@ -196,12 +173,11 @@ func (o Objects) IsZero() bool { return o.None }
 
 // Arrivals counts the requests of a step with a schedule.
 type Arrivals struct {
-	WarmUp  int `json:"warmUp"` // before the hold, not judged
-	Judged  int `json:"judged"` // in the hold
-	Late    int `json:"late"`   // of the judged, without a place among those in flight
-	Dropped int `json:"dropped"`
-	// OwnDelayP99 says how late the program itself sent, in seconds; null where nothing was sent.
-	OwnDelayP99        *float64 `json:"ownDelayP99"`
+	WarmUp             int      `json:"warmUp"` // before the hold, not judged
+	Judged             int      `json:"judged"` // in the hold
+	Late               int      `json:"late"`   // of the judged, without a place among those in flight
+	Dropped            int      `json:"dropped"`
+	OwnDelayP99        *float64 `json:"ownDelayP99"`           // how late the program itself sent, in seconds; null where nothing was sent
 	OwnDelayMax        *float64 `json:"ownDelayMax,omitempty"` // where single arrivals are not on record
 	DeletionsPerSecond float64  `json:"deletionsPerSecond"`    // in the hold
 }
@@ -214,8 +190,7 @@ type PerPlace struct {
 	Others int     `json:"others"` // objects there that are not of the run
 }
 
-// StreamRequests accounts for the judged requests of a stream: intended = sent + dropped, sent = done +
-// failed + lost.
+// StreamRequests accounts for a stream: intended = sent + dropped, sent = done + failed + lost.
 type StreamRequests struct {
 	Intended      int            `json:"intended"`
 	Sent          int            `json:"sent"`
@@ -230,18 +205,13 @@ type StreamRequests struct {
 	Retried       int            `json:"retried,omitempty"`       // sent again
 	BitsPerSecond *float64       `json:"bitsPerSecond,omitempty"` // of answers with their heads in the hold; null is unknown
 
-	Stalls []Stall `json:"stalls,omitempty"` // in the hold
-	// Corrected holds the latencies with the requests that stalls kept clients from sending; nil where
-	// there was no stall, or a schedule sent them anyway.
-	Corrected Latencies `json:"corrected,omitempty"`
+	Stalls    []Stall   `json:"stalls,omitempty"`    // in the hold
+	Corrected Latencies `json:"corrected,omitempty"` // latencies with the requests that stalls kept from being sent; nil for none
 
-	// Recorded holds single requests, where the target put some on record: the longest done ones, then
-	// the longest failed ones, at most recordedShown of each.
-	Recorded []RecordedRequest `json:"recorded,omitempty"`
+	Recorded []RecordedRequest `json:"recorded,omitempty"` // the longest done requests on record, then failed ones, recordedShown of each
 }
 
-// Stall is a time in which a stream's load was in flight and nothing was answered: at a place, or at all
-// where Place is "".
+// Stall is a time in which nothing was answered to a stream in flight: at Place, or anywhere for "".
 type Stall struct {
 	Place   string  `json:"place,omitempty"`
 	From    string  `json:"from"` // wall clock, to the window of its begin
@@ -249,8 +219,7 @@ type Stall struct {
 	Windows int     `json:"windows"` // whole ones, 0 for a stall shorter than two
 }
 
-// RecordedRequest is a single request of a stream. Seconds run from its due time to its answer, and Late
-// of them had gone before it was begun.
+// RecordedRequest is a request of a stream. Seconds run from its due time; Late went before it began.
 type RecordedRequest struct {
 	Due     string  `json:"due"` // wall clock
 	Late    float64 `json:"late"`
@@ -283,8 +252,7 @@ func (s Step) Account() Objects {
 	return Objects{Intended: r.Intended, Created: r.Sent, Dropped: r.Dropped, Ready: r.Done, NeverReady: r.FailedAll(), Lost: r.Lost}
 }
 
-// APIRequests sums up the requests for the objects of a step. Their quantiles are service times, from
-// request to reply, retries included.
+// APIRequests sums up a step's requests for objects; quantiles are of service times, with retries.
 type APIRequests struct {
 	N       int      `json:"n"`
 	Failed  int      `json:"failed"` // refused, given up, or never answered
@@ -292,17 +260,14 @@ type APIRequests struct {
 	P50     *float64 `json:"p50"`
 	P99     *float64 `json:"p99"`
 	Max     *float64 `json:"max"`
-	// Sending is the time from the moment that all of them were meant for until the last was sent, in
-	// seconds; 0 where each was meant for a moment of its own.
-	Sending float64 `json:"sending,omitempty"`
+	Sending float64  `json:"sending,omitempty"` // time to send a load that is due at one moment, in seconds; 0 for other loads
 }
 
 // Latencies holds the latencies of a step's own objects by milestone.
 type Latencies map[string]Latency
 
-// Latency is the distribution of the time from an object's time zero to a milestone, over all objects
-// that the step asked for. N includes the Censored, which were never ready and count as infinitely late;
-// a quantile that falls on one is null, as Max and Mean are if there is any.
+// Latency is the distribution of the time from an object's time zero to a milestone, over the step's
+// objects. N includes the Censored, which were never ready: a quantile, Max or Mean with one is null.
 type Latency struct {
 	N          int                    `json:"n"`
 	Censored   int                    `json:"censored"`
@@ -331,8 +296,7 @@ func LatencyOf(s stats.Sample) Latency {
 	return l
 }
 
-// WatchLag says how late the news of a change came, by canaries, from the request that made the change:
-// an upper bound.
+// WatchLag says how late news came, by canaries, from the request for the change: an upper bound.
 type WatchLag struct {
 	N      int      `json:"n"`
 	Unseen int      `json:"unseen"`
@@ -342,16 +306,12 @@ type WatchLag struct {
 
 // Usage says what a process used during a step.
 type Usage struct {
-	CPUSeconds float64 `json:"cpuSeconds"`
-	// PeakCPUs is the most processors that it kept busy over about five seconds; null where the step was
-	// shorter than half of that.
-	PeakCPUs *float64 `json:"peakCPUs"`
-	// PeakRSSBytes and StartRSSBytes are resident memory; growth is the difference. For parts of a real
-	// node they leave out memory that can be dropped, such as files.
+	CPUSeconds float64  `json:"cpuSeconds"`
+	PeakCPUs   *float64 `json:"peakCPUs"` // most processors that it kept busy over about five seconds; null for a short step
+	// PeakRSSBytes and StartRSSBytes are resident memory, without what a real node's parts can drop.
 	PeakRSSBytes  int64 `json:"peakRSSBytes"`
 	StartRSSBytes int64 `json:"startRSSBytes"`
-	// PeakPSSBytes and StartPSSBytes are for many processes of one program: memory that they share counts
-	// once. They are 0 for one process.
+	// PeakPSSBytes and StartPSSBytes count shared memory of many processes once; 0 for one process.
 	PeakPSSBytes  int64 `json:"peakPSSBytes,omitempty"`
 	StartPSSBytes int64 `json:"startPSSBytes,omitempty"`
 }
@@ -371,8 +331,7 @@ func (u Usage) StartMemory() int64 {
 type Cost struct {
 	CPUSeconds      float64 `json:"cpuSeconds"`
 	PeakMemoryBytes int64   `json:"peakMemory"`
-	// LoadCPUSeconds and LoadPeakMemoryBytes cover the time from the first request of a step to the end
-	// of its hold, over all steps.
+	// LoadCPUSeconds and LoadPeakMemoryBytes cover all steps from first request to the end of the hold.
 	LoadCPUSeconds      float64 `json:"loadCpuSeconds"`
 	LoadPeakMemoryBytes int64   `json:"loadPeakMemory"`
 	Objects             int     `json:"objects"`

@@ -14,20 +14,16 @@ type Spec struct {
 	ExperimentKind                         string // limit, sweep, ab or run
 	Axis, Unit                             string
 	Goals                                  []slo.Goal // the headline first
-	// Require names the goal that the exit code follows, plan.RequireAll for the worst of all, or "" for
-	// the headline.
-	Require    string
-	Kind       record.ObjectKind
-	Milestones []string // of the kind, that the run's objects reach, in order
-	Resolution float64  // of a search, 0 for any other experiment
-	// HoldMax is the longest hold of a step that is repeated because its hold was too short to judge its
-	// backlog; 0 repeats none.
-	HoldMax    record.Micros
-	Arms       *ArmsSpec             // nil unless arms are compared
-	FreshLab   bool                  // each step from empty has a lab made for it
-	Published  []PublishedSpec       // figures to show beside those of the run
-	Signatures []signature.Signature // known failures
-	Start      time.Time             // the wall clock at T = 0
+	Require                                string     // the goal that the exit code follows, plan.RequireAll, or "" for the headline
+	Kind                                   record.ObjectKind
+	Milestones                             []string              // of the kind, that the run's objects reach, in order
+	Resolution                             float64               // of a search, 0 for any other experiment
+	HoldMax                                record.Micros         // bound of a hold that is repeated because it was too short to judge; 0 repeats none
+	Arms                                   *ArmsSpec             // nil unless arms are compared
+	FreshLab                               bool                  // each step from empty has a lab made for it
+	Published                              []PublishedSpec       // figures to show beside those of the run
+	Signatures                             []signature.Signature // known failures
+	Start                                  time.Time             // the wall clock at T = 0
 }
 
 // Wall returns the wall clock at t, to the microsecond.
@@ -57,7 +53,6 @@ func (a *ArmsSpec) Metrics() []string { return append([]string{a.Metric}, a.Furt
 type PublishedSpec struct {
 	What, Metric, Arm, Source string
 	Value                     float64
-	// IsChange says that Value is the difference of the arm from the baseline; IsLine that it is a load
-	// line.
+	// IsChange says that Value is a change from the baseline; IsLine that it is a load line.
 	IsChange, IsLine bool
 }

@@ -11,9 +11,8 @@ import (
 
 // ChangePoint says where a series of figures changes its level.
 type ChangePoint struct {
-	At int // the first figure of the new level, counted from 0
-	// Change is relative, from the stretch since the previous change point to the one after.
-	Change float64
+	At     int     // the first figure of the new level, counted from 0
+	Change float64 // relative, from the stretch since the previous change point to the one after
 	P      float64 // the share of the orders of the figures around it with a best division at least as good
 }
 
@@ -27,13 +26,12 @@ const (
 // ErrFewForChange says that a series is too short for change points.
 var ErrFewForChange = errors.New("fewer than 10 values do not show a change")
 
-// ChangePoints finds where a series of figures, one of each run in the order of the runs, changes its
-// level. It uses circular binary segmentation (Olshen, Venkatraman and others, 2004): it looks for the
-// stretch of the logarithms whose mean differs most from the rest. The stretch stands if at most a share
-// alpha of the orders of the same figures have one as good. The series is then divided at the clearer end
-// of the stretch, and the two parts, which share alpha, are searched again; so a series without a change
-// gets one with a probability of alpha. Runs must be independent: a drift counts as a change. Figures
-// that are not finite or not above 0 are an error, and so is a series shorter than ChangeNeeds.
+// ChangePoints finds where a series of figures, one of each run in order, changes its level, by circular
+// binary segmentation (Olshen, Venkatraman and others, 2004): the stretch of logarithms whose mean
+// differs most from the rest stands if at most a share alpha of the orders of the figures have one as
+// good. The series is divided at its clearer end and both parts, which share alpha, are searched again.
+// So a series without a change gets one with a probability of alpha; a drift counts as a change. Figures
+// that are not finite or not above 0, and fewer than ChangeNeeds, are an error.
 func ChangePoints(figures []float64, alpha float64, seed uint64) ([]ChangePoint, error) {
 	if len(figures) < ChangeNeeds {
 		return nil, ErrFewForChange
@@ -77,8 +75,7 @@ func ChangePoints(figures []float64, alpha float64, seed uint64) ([]ChangePoint,
 	return found, nil
 }
 
-// clearerEnd returns the end of the stretch x[i:j], within x, at which the means on both sides differ
-// more, by the sum of squares that a division takes out of the figures beside it.
+// clearerEnd returns the end of the stretch x[i:j] at which a division takes more squares out of x.
 func clearerEnd(x []float64, i, j int) int {
 	squares := func(a, b, c int) float64 {
 		d := stat.Mean(x[a:b], nil) - stat.Mean(x[b:c], nil)
@@ -93,8 +90,7 @@ func clearerEnd(x []float64, i, j int) int {
 	return j
 }
 
-// shareOfOrders returns the share of the orders of x for which something holds, as it does for the seen
-// one. It stops once the share exceeds enough.
+// shareOfOrders returns the share of the orders of x for which something holds, or one above enough.
 func shareOfOrders(x []float64, enough float64, draw func() uint64, is func([]float64) bool) float64 {
 	y := slices.Clone(x)
 	so := 1
@@ -110,9 +106,8 @@ func shareOfOrders(x []float64, enough float64, draw func() uint64, is func([]fl
 	return float64(so) / (orders + 1)
 }
 
-// bestStretch returns the stretch x[i:j] whose mean differs most from the rest, by the sum of squares
-// that the division takes out of x; squares is 0 where x is too short. One that begins or ends with x
-// divides it in two.
+// bestStretch returns the stretch x[i:j] whose mean differs most from the rest, by the squares that a
+// division takes out of x; 0 where x is too short. One that begins or ends with x divides it in two.
 func bestStretch(x []float64) (i, j int, squares float64) {
 	n := len(x)
 	sums := make([]float64, n+1)

@@ -24,32 +24,25 @@ const (
 	Undecided  Verdict = "inconclusive" // none of these
 )
 
-// Change is the relative change of a metric from the baseline to an arm: 0.05 is 5% more. Its interval
-// has the given confidence.
+// Change is the relative change of a metric from baseline to arm, with its interval: 0.05 is 5% more.
 type Change struct {
 	Blocks    int // pairs of runs
 	D, Lo, Hi float64
-	// SD is the standard deviation of the logarithms' block differences; for runs made apart, that of as
-	// many blocks.
-	SD float64
-	df float64 // degrees of freedom
+	SD        float64 // standard deviation of block differences of logarithms, or that of as many blocks
+	df        float64 // degrees of freedom
 }
 
-// leastSpread is the least standard deviation of the logarithms that a comparison allows for, a
-// thousandth: a few figures that happen to agree do not prove that the next one will.
-const leastSpread = 0.001
+const leastSpread = 0.001 // least standard deviation of logarithms: a few equal figures prove little
 
 // ErrFewBlocks says that an interval needs at least two blocks of runs.
 var ErrFewBlocks = errors.New("an interval needs at least two runs of each arm")
 
-// ErrNotPositive says that a metric is not a positive finite number in every run, so it has no relative
-// change.
+// ErrNotPositive says that a metric is not positive and finite in every run, so it has no change.
 var ErrNotPositive = errors.New("a relative change needs a positive finite value from every run")
 
-// CompareBlocks compares two arms that were run side by side: a[i] and b[i] are one metric's figures of
-// the baseline's and the arm's run in block i. The run is the replicate; the number of its objects does
-// not enter. The interval is Student's, of the mean difference of the logarithms: relative changes, whose
-// noise multiplies.
+// CompareBlocks compares two arms that ran side by side: a[i] and b[i] are one metric's figures in block
+// i. The run is the replicate; the number of its objects does not enter. The interval is Student's, of
+// the mean difference of the logarithms: relative changes, whose noise multiplies.
 func CompareBlocks(a, b []float64, confidence float64) (Change, error) {
 	if len(a) != len(b) {
 		return Change{}, errors.New("blocks need a run of each arm")
@@ -66,8 +59,7 @@ func CompareBlocks(a, b []float64, confidence float64) (Change, error) {
 	return repeated(floats.SubTo(make([]float64, n), lb, la), studentQuantile(1-(1-confidence)/2, float64(n-1))), nil
 }
 
-// CompareApart compares two arms whose runs were made apart: the interval is Welch's, of the difference
-// of the logarithms' means. It is wider than that of blocks, because it contains every change with time.
+// CompareApart compares arms whose runs were made apart, by Welch's wider interval of logarithms' means.
 func CompareApart(a, b []float64, confidence float64) (Change, error) {
 	if len(a) < 2 || len(b) < 2 {
 		return Change{}, ErrFewBlocks
@@ -121,8 +113,7 @@ func (c Change) Judge(margin float64, less bool) Verdict {
 	return Undecided
 }
 
-// MoreBlocks returns how many further blocks are likely to decide an inconclusive comparison, if the
-// change and its spread are as seen: 0 when it is decided, -1 when no number up to most would.
+// MoreBlocks returns how many further blocks likely decide a comparison: 0 is decided, -1 too many.
 func (c Change) MoreBlocks(margin, confidence float64, less bool, most int) int {
 	if c.Judge(margin, less) != Undecided {
 		return 0
@@ -141,9 +132,7 @@ func (c Change) MoreBlocks(margin, confidence float64, less bool, most int) int 
 // Power is the probability with which Detectable changes are found.
 const Power = 0.8
 
-// Detectable returns the smallest relative change beyond the margin that so many blocks with such a
-// spread would find with the probability Power. The part beyond half of the interval comes from Student's
-// distribution about 0, which is close to the noncentral one.
+// Detectable returns the smallest change beyond the margin that so many blocks find with Power.
 func Detectable(sd float64, blocks int, margin, confidence float64) float64 {
 	if blocks < 2 {
 		return math.Inf(1)
@@ -157,9 +146,7 @@ func studentQuantile(q, df float64) float64 { return distuv.StudentsT{Sigma: 1, 
 
 func studentCDF(t, df float64) float64 { return distuv.StudentsT{Sigma: 1, Nu: df}.CDF(t) }
 
-// Distance returns the Kolmogorov-Smirnov distance of two samples: the largest vertical distance of their
-// distribution functions. It is an effect size without a p-value, because objects of a run are not
-// replicates. Censored objects lie beyond all values.
+// Distance returns the Kolmogorov-Smirnov distance of two samples, in which censored objects come last.
 func Distance(a, b Sample) float64 {
 	if a.N() == 0 || b.N() == 0 {
 		return math.NaN()
@@ -185,8 +172,7 @@ func Distance(a, b Sample) float64 {
 	return most
 }
 
-// Superiority returns the probability that an object of b is later than one of a, ties counting half: 0.5
-// where neither is. Censored objects are later than all others and tie among themselves.
+// Superiority returns the probability that an object of b is later than one of a; a tie is a half.
 func Superiority(a, b Sample) float64 {
 	if a.N() == 0 || b.N() == 0 {
 		return math.NaN()
@@ -214,8 +200,7 @@ func Superiority(a, b Sample) float64 {
 	return wins / float64(a.N()) / float64(b.N())
 }
 
-// FalseDiscovery turns the p-values of many metrics into the rate of false discoveries among those that
-// are at least as small (Benjamini and Hochberg, 1995). NaN stays NaN and does not count.
+// FalseDiscovery turns p-values into rates of false discoveries (Benjamini and Hochberg, 1995).
 func FalseDiscovery(p []float64) []float64 {
 	var known []int
 	q := slices.Repeat([]float64{math.NaN()}, len(p))

@@ -24,14 +24,12 @@ const (
 	crossingWidths = 16
 )
 
-// FindCrossing estimates the level at which a trial passes with a probability of a half, where the
-// probability falls as the level rises. It returns the median of the posterior after the trials, and the
-// interval that holds the given share of it (Bayes): the choice of levels and of the end of a search by
-// what was seen does not matter to that. FD.io's PLRsearch does the same for the loss of packets.
-// MLRsearch (RFC 9971) weighs trials by their durations, and names the load below which the median loss
-// is tolerated; here weights say how far a trial is like one from empty with the whole hold, and the
-// level has an interval. An end that no trial bounds is infinite: the lower one where none passed, the
-// upper one where none failed. It is not ok without any trial, or with a level that is not above 0.
+// FindCrossing estimates the level at which a trial passes with a probability of a half, where that falls
+// as the level rises: the median of the posterior and its interval (Bayes), to which the choice of levels
+// by what was seen does not matter. FD.io's PLRsearch does the same for the loss of packets; MLRsearch
+// (RFC 9971) weighs trials by their durations, and here weights say how far a trial is like one from
+// empty with the whole hold. An end that no trial bounds is infinite: the lower one where none passed,
+// the upper one where none failed. It is not ok without any trial, or with a level that is not above 0.
 func FindCrossing(trials []Trial, confidence float64) (e Estimate, ok bool) {
 	e = Estimate{math.NaN(), math.Inf(-1), math.Inf(1)}
 	lowest, highest, passed, failed := math.Inf(1), 0.0, false, false

@@ -17,11 +17,8 @@ const (
 )
 
 // Forms counts the separate forms of the observations that came: peaks of their density on a logarithmic
-// axis with deep valleys between. It is 0 where there are too few observations, or too few different
-// ones.
-//
-// The density is a Gaussian kernel estimate with Silverman's bandwidth (1986, equation 3.31), so it does
-// not separate two closer forms.
+// axis with deep valleys between; 0 for too few observations, or too few different ones. The density is a
+// Gaussian kernel estimate with Silverman's bandwidth (1986, equation 3.31): closer forms are one.
 func Forms(s Sample) int {
 	before := s.AtMost(0)
 	came := s.came() - before

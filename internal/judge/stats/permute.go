@@ -89,17 +89,13 @@ func (s Arms) All() (a, b Sample) { return s.x, s.y }
 
 // The bounds of a permutation test.
 const (
-	// allWays is the largest number of ways that are all tried; of more, as many are drawn.
-	allWays = 4096
-	// gridPoints is the number of points at which distributions are compared: their largest distance is
-	// found to within 1/gridPoints of all observations.
-	gridPoints = 1024
+	allWays    = 4096 // largest number of ways that are all tried; of more, as many are drawn
+	gridPoints = 1024 // number of points at which distributions are compared, to within 1/gridPoints
 )
 
-// PermuteBlocks returns the p-value of the Kolmogorov-Smirnov distance of two arms whose runs a[i] and
-// b[i] were made side by side: the share of all ways to swap the runs of a block whose distance is at
-// least as large. The run is the replicate, not the object: with n blocks there are 2^n ways, and no
-// p-value below 2/2^n. Beyond 12 blocks it tries 4096 ways of a fixed sequence.
+// PermuteBlocks returns the p-value of the Kolmogorov-Smirnov distance of two arms with runs a[i] and
+// b[i] side by side: the share of all ways to swap the runs of a block with at least that distance. With
+// n blocks no p-value is below 2/2^n; beyond 12 blocks it tries 4096 ways of a fixed sequence.
 func (s Arms) PermuteBlocks() float64 {
 	n, ways := len(s.a), allWays
 	if n < bits.Len(allWays) {
@@ -117,8 +113,7 @@ func (s Arms) PermuteBlocks() float64 {
 	})
 }
 
-// PermuteRuns does the same for runs that were made apart: it gives the runs to the arms in every way, or
-// in 4096 ways where there are more.
+// PermuteRuns does the same for runs made apart: it gives them to the arms in all ways, or in 4096.
 func (s Arms) PermuteRuns() float64 {
 	n, all := len(s.a), len(s.a)+len(s.b)
 	if math.Round(combin.GeneralizedBinomial(float64(all), float64(n))) <= allWays {
@@ -142,8 +137,7 @@ func (s Arms) PermuteRuns() float64 {
 	})
 }
 
-// shareAsFar returns the share of ways to give runs to the arms whose distance is at least as large as
-// that of the first way, which was seen. Assign says of each way which runs are in the first arm.
+// shareAsFar returns the share of ways to assign runs with at least the distance of the first, seen one.
 func (s Arms) shareAsFar(ways int, assign func(way int, inA []bool)) float64 {
 	runs := s.counts()
 	inA := make([]bool, len(s.a)+len(s.b))
@@ -241,9 +235,8 @@ func (c *counts) distance(in []bool) float64 {
 
 const rankWays = 999 // lots of RankP
 
-// RankP returns the probability that the ranks of y follow those of x, up or down, at least as closely by
-// chance: the p-value of Kendall's tau by drawing lots. An outlier counts only by its rank. The seed
-// draws the lots.
+// RankP returns the p-value of Kendall's tau by drawing lots with a seed: the chance that the ranks of y
+// follow those of x as closely, up or down. An outlier counts only by its rank.
 func RankP(x, y []float64, seed uint64) float64 {
 	if len(x) < 2 {
 		return 1

@@ -8,11 +8,11 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/mathext"
+	"gonum.org/v1/gonum/stat"
 )
 
-// Sample holds measured times of which some never came. A censored observation counts as infinitely late
-// in every quantile, so a lost object cannot make a run look faster. A sample holds each observation, or
-// counts of those that a histogram does not separate; see Counted.
+// Sample holds measured times, each observation or counts (see Counted), of which some never came: these
+// are infinitely late in every quantile, so a lost object cannot make a run look faster.
 type Sample struct {
 	sorted     []float64 // the values, each once where they are counted
 	counts     []int     // counts[i] observations are at most sorted[i]; nil where each value is one
@@ -21,8 +21,7 @@ type Sample struct {
 	batches    []Sample // see Batched
 }
 
-// NewSample makes a sample of values and a number of censored observations. It keeps and sorts values. It
-// panics on NaN, which is a bug.
+// NewSample makes a sample of values, which it keeps and sorts, and censored ones. It panics on NaN.
 func NewSample(values []float64, censored int) Sample {
 	slices.Sort(values)
 	if len(values) > 0 && math.IsNaN(values[0]) {
@@ -37,8 +36,7 @@ type Count struct {
 	N     int
 }
 
-// Counted makes a sample of counts in the order of their values and a number of censored observations.
-// Resolution is the largest error of a value, as a share of it.
+// Counted makes a sample of counts in order of value; resolution is a value's largest relative error.
 func Counted(list []Count, censored int, resolution float64) Sample {
 	s := Sample{sorted: make([]float64, 0, len(list)), counts: make([]int, 0, len(list)), censored: censored, resolution: resolution}
 	n := 0
@@ -51,9 +49,7 @@ func Counted(list []Count, censored int, resolution float64) Sample {
 	return s
 }
 
-// Batched returns the sample of all observations of batches, stretches of time that follow one another.
-// Observations near in time are alike, so the intervals of their quantiles come from the differences of
-// the batches.
+// Batched returns the sample of batches that follow one another: these give the quantiles' intervals.
 func Batched(batches ...Sample) Sample {
 	s := Merge(batches...)
 	s.batches = batches
@@ -79,8 +75,7 @@ func (s Sample) AtMost(v float64) int {
 	return s.first(above)
 }
 
-// AtOnce returns the sample in which n of the censored observations came at once: the best case for those
-// in an unknown state.
+// AtOnce returns the sample in which n of the censored observations came at once: the best case.
 func (s Sample) AtOnce(n int) Sample {
 	m := Merge(s, Sample{sorted: make([]float64, n)})
 	m.censored -= n
@@ -90,8 +85,7 @@ func (s Sample) AtOnce(n int) Sample {
 // Censored returns the number of observations that never came.
 func (s Sample) Censored() int { return s.censored }
 
-// Values returns the observations that came, sorted, or their different values where they are counted.
-// The caller must not change them.
+// Values returns the sorted observations, or different values of counts. The caller must not change them.
 func (s Sample) Values() []float64 { return s.sorted }
 
 // order returns the k-th smallest observation, k from 1: +Inf for a censored one.
@@ -106,9 +100,8 @@ func (s Sample) order(k int) float64 {
 	return s.sorted[k-1]
 }
 
-// Quantile returns the order statistic at q, 0 < q <= 1: the ceil(q n)-th smallest of all observations,
-// +Inf where that one is censored, NaN for an empty sample. Each quantile is an observation that was
-// made, not an average of two.
+// Quantile returns the ceil(q n)-th smallest of all observations, 0 < q <= 1: one that was made. It is
+// +Inf where that one is censored, NaN for an empty sample.
 func (s Sample) Quantile(q float64) float64 {
 	if s.N() == 0 {
 		return math.NaN()
@@ -116,8 +109,7 @@ func (s Sample) Quantile(q float64) float64 {
 	return s.order(rank(q, s.N()))
 }
 
-// Rank returns the rank of the observation at the quantile q, from 1; 0 for an empty sample. The quantile
-// exceeds a bound once N - Rank + 1 observations do.
+// Rank returns the rank of the quantile q, from 1; it exceeds a bound once N - Rank + 1 values do.
 func (s Sample) Rank(q float64) int {
 	if s.N() == 0 {
 		return 0
@@ -129,8 +121,7 @@ func (s Sample) Rank(q float64) int {
 // of 100 is the 7th, though 0.07*100 > 7.
 func rank(q float64, n int) int { return min(max(int(math.Ceil(q*float64(n)-1e-9*float64(n))), 1), n) }
 
-// Resolves reports whether n observations carry the quantile q: with fewer than 1/(1-q) the quantile is
-// just the maximum.
+// Resolves reports whether n observations carry the quantile q: at least 1/(1-q).
 func Resolves(q float64, n int) bool { return float64(n)*(1-q) >= 1-1e-9 }
 
 // Interval returns Woodruff's (1952) confidence interval of the quantile q of batches: the share of
@@ -187,9 +178,7 @@ func (s Sample) Max() float64 {
 	return s.order(s.N())
 }
 
-// Resolution returns the smallest distance between two different observations, an upper bound on the step
-// of their clock: 0 with fewer than two different ones. For counted values it is that of their histogram
-// at the largest one.
+// Resolution returns the smallest distance between observations, or a histogram's at the largest.
 func (s Sample) Resolution() float64 {
 	least := 0.0
 	if s.counts != nil && len(s.sorted) > 0 {
@@ -203,9 +192,8 @@ func (s Sample) Resolution() float64 {
 	return least
 }
 
-// PassProbability returns the lower confidence bound on the probability that one more trial passes, after
-// k of n independent trials did (Clopper and Pearson, 1934, one-sided): with 3 of 3 at 95% it is
-// 0.05^(1/3) = 0.37.
+// PassProbability returns the lower confidence bound on the probability of a pass after k of n (Clopper
+// and Pearson, 1934, one-sided): with 3 of 3 at 95% it is 0.05^(1/3) = 0.37.
 func PassProbability(k, n int, confidence float64) float64 {
 	if k <= 0 || n <= 0 {
 		return 0
@@ -220,4 +208,30 @@ func QuantileName(q float64) string {
 		return "max"
 	}
 	return fmt.Sprintf("p%g", math.Round(q*1e6)/1e4)
+}
+
+// Mean returns the mean of independent figures with Student's interval, without bounds for one figure.
+func Mean(figures []float64, confidence float64) Estimate {
+	mean, sd := stat.MeanStdDev(figures, nil)
+	n := float64(len(figures))
+	if n < 2 {
+		return Estimate{mean, math.Inf(-1), math.Inf(1)}
+	}
+	half := studentQuantile(1-(1-confidence)/2, n-1) * sd / math.Sqrt(n)
+	return Estimate{mean, mean - half, mean + half}
+}
+
+// AnyTime returns the mean of independent figures with an interval that holds it at all looks, after each
+// added figure: the normal mixture of the t statistic with the prior's scale at one standard deviation
+// (Wang and Ramdas, 2023). It is without bounds for the first few figures.
+func AnyTime(figures []float64, confidence float64) Estimate {
+	mean, sd := stat.MeanStdDev(figures, nil)
+	n := float64(len(figures))
+	g := 1 + n
+	k := math.Pow(math.Sqrt(g)/(1-confidence), 2/n)
+	if n < 2 || k >= g {
+		return Estimate{mean, math.Inf(-1), math.Inf(1)}
+	}
+	half := math.Sqrt((n-1)*g*(k-1)/(g-k)) * max(sd, leastSpread) / math.Sqrt(n)
+	return Estimate{mean, mean - half, mean + half}
 }

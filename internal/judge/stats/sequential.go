@@ -13,16 +13,13 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// Looks returns the numbers of blocks after which a comparison of least to most blocks is judged: those
-// of a fixed list that lie within, and most. A look costs some power of the later ones, so they are few,
-// and further apart the later they are.
+// Looks returns the few numbers of blocks at which a comparison of least to most blocks is judged.
 func Looks(least, most int) []int {
 	looks := slices.DeleteFunc([]int{4, 6, 9, 13, 20, 30, 45, 68, 100}, func(n int) bool { return n < least || n >= most })
 	return append(looks, most)
 }
 
-// spentBy returns the share of an error rate that is spent after so many of at most so many blocks: the
-// power of 1.5 of the family of Kim and DeMets (1987).
+// spentBy returns the spent share of an error rate, by the power 1.5 of Kim and DeMets' family (1987).
 func spentBy(blocks, most int) float64 { return math.Pow(float64(blocks)/float64(most), 1.5) }
 
 // End says how a sequential comparison ended if its findings did not end it.
@@ -35,16 +32,13 @@ const (
 	Interrupted            // it may go on: only the part that is due by then is spent
 )
 
-// Sequential judges a comparison that goes on until it is decided. The intervals of all looks together
-// hold the change with the given probability, so each is wider than that of a fixed number of blocks. One
-// may not be used by several goroutines at once.
+// Sequential judges a comparison that goes on until it is decided. Intervals of all looks together hold
+// the change with the given probability. It must not be used by several goroutines at once.
 type Sequential struct {
 	Least, Most int
-	// Alpha is the error rate. Better and worse are found at Alpha/Among each, the number of comparisons
-	// that are made together (0 is 1).
-	Alpha  float64
-	Among  int
-	Margin float64
+	Alpha       float64 // error rate; better and worse are found at Alpha/Among, those made together (0: 1)
+	Among       int
+	Margin      float64
 
 	NotWorse bool // it also ends as soon as the arm is not worse
 
@@ -60,8 +54,7 @@ type boundsKey struct {
 // Stage is a look at a sequential comparison.
 type Stage struct {
 	Blocks int
-	// Change has the repeated interval at the error rate, and Strict the one for better and worse; they
-	// are the same where one comparison is made.
+	// Change has the repeated interval, and Strict that for better and worse among several comparisons.
 	Change, Strict Change
 	Bound          float64 // half of the interval of Change, in standard errors
 	Verdict        Verdict
@@ -72,19 +65,14 @@ type Stage struct {
 }
 
 const (
-	// signFlipFrom is the number of blocks from which on better and worse must also be found by the signs
-	// alone, which need no distribution.
-	signFlipFrom = 6
-	// futileFrom is the number of blocks from which on it ends without hope, where the last look decides
-	// with less than futileBelow.
-	futileFrom  = 9
-	futileBelow = 0.1
+	signFlipFrom = 6 // number of blocks from which better and worse must also be found by signs alone
+	futileFrom   = 9 // number of blocks from which it ends where the last look likely decides nothing
+	futileBelow  = 0.1
 )
 
-// Judge looks at the blocks of a comparison, of which a[i] and b[i] are the figures of the baseline and
-// the arm: after each number of blocks at which a look is due, and at another end after all of them. It
-// returns the last look, or the first one at which it was done: later blocks do not count. Less is as in
-// Change.Judge.
+// Judge looks at a[i] and b[i], the figures of baseline and arm in block i, after each number of blocks
+// at which a look is due, and at another end after all. It returns the last look, or the first at which
+// it was done: later blocks do not count. Less is as in Change.Judge.
 func (s *Sequential) Judge(a, b []float64, less bool, end End) (Stage, error) {
 	if len(a) != len(b) {
 		return Stage{}, errors.New("blocks need a run of each arm")
@@ -172,8 +160,7 @@ func repeated(d []float64, bound float64) Change {
 	return Change{Blocks: len(d), D: math.Expm1(mean), Lo: math.Expm1(mean - half), Hi: math.Expm1(mean + half), SD: sd, df: float64(len(d) - 1)}
 }
 
-// JudgeTogether returns the verdict where several comparisons are made: better and worse need the strict
-// interval, which allows for their number, the rest the other one.
+// JudgeTogether returns the verdict among several comparisons: better and worse by the strict interval.
 func JudgeTogether(c, strict Change, margin float64, less bool) Verdict {
 	if v := strict.Judge(margin, less); v == Better || v == Worse {
 		return v
@@ -310,8 +297,7 @@ const (
 	drawnSigns = 20_000 // ways for more blocks
 )
 
-// SignFlip returns the share of all ways to choose the signs of differences whose sum is at least as far
-// from 0: the two-sided p-value of no change for any symmetric distribution.
+// SignFlip returns the p-value of no change by flipping signs, for any symmetric distribution.
 func SignFlip(d []float64) float64 {
 	seen := math.Abs(floats.Sum(d)) * (1 - 1e-12)
 	if len(d) <= mostSigns {
@@ -391,10 +377,9 @@ const (
 	unbiasedSteps = 20
 )
 
-// unbiased returns the change of which half of all comparisons, made as this one was and with its spread,
-// would end with as much evidence: at an earlier look, or at the same one as far out (the stagewise order
-// of Jennison and Turnbull, 1999). Changes far beyond the margin come out rather too small, because a
-// small spread ends them early. More says that the change is above 0.
+// unbiased returns the change of which half of all such comparisons would end with as much evidence: at
+// an earlier look, or at the same one as far out (the stagewise order of Jennison and Turnbull, 1999).
+// Changes far beyond the margin come out rather small. More says that the change is above 0.
 func (s *Sequential) unbiased(d []float64, looks []int, more bool, alpha float64, end End) float64 {
 	mean, sd := stat.MeanStdDev(d, nil)
 	sd = max(sd, leastSpread)
@@ -446,8 +431,7 @@ func (s *Sequential) unbiased(d []float64, looks []int, more bool, alpha float64
 	return math.Expm1((lo + hi) / 2)
 }
 
-// Fisher returns the two-sided p-value of Fisher's exact test: that the shares x of n and y of m come
-// from one probability.
+// Fisher returns Fisher's two-sided p-value that x of n and y of m come from one probability.
 func Fisher(x, n, y, m int) float64 {
 	choose := func(n, k int) float64 {
 		a, _ := math.Lgamma(float64(n + 1))

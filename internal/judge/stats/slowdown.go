@@ -27,9 +27,8 @@ type Slowdown struct {
 	Before, Then float64 // a second
 }
 
-// FindSlowdown finds the clearest slowdown in the arrivals of things; false for none. Fewer arrive also
-// where the load itself comes to its end, and the slow ones come last where each takes its own time. So
-// those that came to wait later must have waited longer, as behind others.
+// FindSlowdown finds the clearest slowdown in arrivals; false for none. Fewer arrive also at the load's
+// end, and slow ones come last: those that came to wait later must have waited longer.
 func FindSlowdown(ways []Passage) (found Slowdown, slowed bool) {
 	size := len(ways) / slowParts
 	if size < slowLeast {

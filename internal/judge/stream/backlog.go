@@ -14,9 +14,7 @@ import (
 const (
 	backlogBatches = 20
 	steadyShare    = 0.01 // of the arrivals, by which a backlog may grow
-	// leastRise is the least rise of a backlog in arrivals: in a short hold with few arrivals, a single
-	// slow one makes a slope above the tolerated one.
-	leastRise = 3.0
+	leastRise      = 3.0  // least rise of a backlog in arrivals: in a short hold one slow arrival is steep
 )
 
 // Change is a change of a backlog at a time.
@@ -49,8 +47,7 @@ func BatchMeans(changes []Change, from, to record.Micros) []float64 {
 	return means
 }
 
-// NewBacklog judges the means of a backlog over a hold with so many arrivals, by a tolerated slope per
-// second.
+// NewBacklog judges a backlog's means over a hold with so many arrivals, by a tolerated slope per second.
 func NewBacklog(means []float64, hold record.Micros, arrivals int, tolerated float64) *result.Backlog {
 	b := &result.Backlog{Means: means}
 	seconds := hold.Seconds()
@@ -78,10 +75,9 @@ func NewBacklog(means []float64, hold record.Micros, arrivals int, tolerated flo
 	return b
 }
 
-// drift returns the growth of means per second, each of so many seconds; false with too few. The interval
-// allows for a backlog that depends on its past: the residuals of the line are those of a first-order
-// autoregression, whose coefficient is at least the measured one, corrected for their number (Marriott
-// and Pope, 1954).
+// drift returns the growth of means per second, each of so many seconds; false with too few. A backlog
+// depends on its past, so residuals are a first-order autoregression with at least the measured
+// coefficient, corrected for their number (Marriott and Pope, 1954).
 func drift(means []float64, each float64) (stats.Estimate, bool) {
 	x := make([]float64, len(means))
 	for i := range x {
@@ -143,9 +139,8 @@ const (
 	stallSize   = 5.0 // times the random variation within a mean
 )
 
-// Backlog returns the backlog of a stream over its hold, at the end of each judged period, in batches
-// where there are more; nil where too few are on record. The windows of several components of one period
-// have the same backlog. Where it fell because arrivals were given up, they had waited until then.
+// Backlog returns the backlog at the end of each judged period, in batches; nil where too few are on
+// record. Where it fell by arrivals given up, they waited until then.
 func (s *Stream) Backlog(spec *result.Spec) *result.Backlog {
 	var means []float64
 	arrivals, before := 0, 0
@@ -187,8 +182,7 @@ func StallOf(b *result.Backlog) string {
 	return text + ": a stall, and no trend"
 }
 
-// SteadyGrowth returns the tolerated growth of a backlog per second in a step that holds: the resolution
-// of the search or a part of the arrivals, whichever is less.
+// SteadyGrowth returns the growth of a backlog per second that result.Backlog tolerates.
 func SteadyGrowth(spec *result.Spec, arrivals int, hold record.Micros) float64 {
 	most := steadyShare * float64(arrivals) / hold.Seconds()
 	if spec.Resolution > 0 {

@@ -30,9 +30,8 @@ type Stall struct {
 	length   record.Micros // if known better than by whole windows
 }
 
-// stalls returns the times of the hold with a load in flight and without answers, in order: of the whole
-// stream, or of one place while others went on. A place with failures other than timeouts has not
-// stalled.
+// stalls returns the times of the hold with a load in flight and without answers, in order: of the
+// stream, or of one place while others went on, unless it failed otherwise than by timeouts.
 func (s *Stream) stalls() []Stall {
 	spans := s.spans()
 	whole := stallsOf("", spans, func(w *Window) int { return w.Answered })
@@ -95,8 +94,7 @@ func sumOf(a, b map[string]int) map[string]int {
 	return a
 }
 
-// PlacesFailed returns the places that had failed by the end of the hold, in order: their last window
-// with any request has failures alone.
+// PlacesFailed returns the places whose last window with any request has failures alone, in order.
 func (s *Stream) PlacesFailed() []string {
 	failed := make(map[string]bool)
 	for _, w := range s.spans() {
@@ -218,9 +216,8 @@ func (s *Stream) lengthen(x *Stall, there string) error {
 	return nil
 }
 
-// briefStall returns the longest time in which a closed loop answered next to nothing, though no whole
-// window: a request took so long, and most of the expected answers in its time are missing. It returns
-// nil without one.
+// briefStall returns the longest time within a window in which a closed loop answered next to nothing, or
+// nil: a request took so long, and most of the expected answers are missing.
 func (s *Stream) briefStall(there string) (*Stall, error) {
 	if s.sums[there] == nil {
 		return nil, nil
@@ -272,8 +269,7 @@ type Loop struct {
 	OwnDelay float64       // the longest standstill of the program itself, in seconds
 }
 
-// FindStalls finds the stalls in the hold, and corrects the latencies of a closed loop for the requests
-// that they held back. It blames no target for a standstill of the program itself.
+// FindStalls finds stalls in the hold, unless they are this program's, and corrects a loop's latencies.
 func (s *Stream) FindStalls(there string, loop Loop) {
 	stalls := s.stalls()
 	if !loop.Open {

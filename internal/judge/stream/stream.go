@@ -16,12 +16,9 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/number"
 )
 
-// batchCount is the number of batches of a stream's hold: the intervals of its quantiles come from their
-// differences. They are too few to be alike by chance, and long enough to differ little by it.
-const batchCount = 20
+const batchCount = 20 // number of batches of a hold, whose differences give the intervals of quantiles
 
-// Stream folds the windows of one step's stream of requests. Its memory grows with the number of windows
-// by a few counts each.
+// Stream folds the windows of one step's stream. Its memory grows by a few counts each.
 type Stream struct {
 	Windows  []Window
 	WarmUp   int                   // requests that do not count for the verdict
@@ -30,8 +27,7 @@ type Stream struct {
 	Trials   []*record.Trial       // after the hold, with fewer places and with as many
 	Err      error                 // a histogram that could not be read
 
-	// By [Stream.FindStalls]: the stalls, and the distributions with the requests that they kept a closed
-	// loop from sending, by milestone; nil without any.
+	// By [Stream.FindStalls]: stalls, and a closed loop's corrected distributions by milestone, or nil.
 	Stood     []Stall
 	Corrected map[string]stats.Sample
 
@@ -141,8 +137,7 @@ func sampleOf(h *hdrhistogram.Histogram, censored int) stats.Sample {
 	return stats.Counted(list, censored, record.HistogramResolution)
 }
 
-// Live sums up the stream so far: the done requests, and two quantiles of their latency in seconds, nil
-// where they fall on requests that are not done.
+// Live sums up the stream so far: done requests, and quantiles of latency in seconds, nil if not done.
 func (s *Stream) Live(there string) (done int, p50, p99 *float64) {
 	quantile := func(q float64) *float64 {
 		h := s.sums[there]
@@ -154,8 +149,7 @@ func (s *Stream) Live(there string) (done int, p50, p99 *float64) {
 	return s.Account.Done, quantile(0.5), quantile(0.99)
 }
 
-// Samples returns the distributions of the judged requests by milestone. Requests that never reached it
-// count in the milestone there.
+// Samples returns the judged requests' distributions by milestone; the unfinished ones count in there.
 func (s *Stream) Samples(there string) map[string]stats.Sample {
 	samples := make(map[string]stats.Sample)
 	for series := range s.batches {
@@ -218,8 +212,7 @@ func (s *Stream) components() []string {
 	return slices.Sorted(maps.Keys(set))
 }
 
-// ByComponent returns the distributions for a comparison: of each milestone over all requests, and by
-// component where there are several. Requests that never reached it count once, among all.
+// ByComponent returns distributions for a comparison: of each milestone over all, and by component.
 func (s *Stream) ByComponent(there string, milestones []string) []compare.MilestoneSample {
 	var list []compare.MilestoneSample
 	all := s.Samples(there)
@@ -236,8 +229,7 @@ func (s *Stream) ByComponent(there string, milestones []string) []compare.Milest
 	return list
 }
 
-// recordedShown bounds the slowest and the failed requests in a result; the history has all.
-const recordedShown = 10
+const recordedShown = 10 // bound of the slowest and the failed requests in a result; the history has all
 
 // Shown returns the single requests for a result: the longest done and failed ones.
 func (s *Stream) Shown(spec *result.Spec) []result.RecordedRequest {
@@ -258,8 +250,7 @@ func (s *Stream) Shown(spec *result.Spec) []result.RecordedRequest {
 	return slices.Concat(lists[0], lists[1])
 }
 
-// Answered counts the requests that were answered in the hold, whenever they were due, and the bytes of
-// these answers.
+// Answered counts the requests answered in the hold, whenever due, and the bytes of the answers.
 func (s *Stream) Answered() (n int, bytes int64) {
 	for _, w := range s.Windows {
 		if !w.WarmUp {
@@ -269,8 +260,7 @@ func (s *Stream) Answered() (n int, bytes int64) {
 	return n, bytes
 }
 
-// Places says whether more places for requests in flight would have raised the rate, by a trial after the
-// hold.
+// Places says whether more places in flight would have raised the rate, by a trial after the hold.
 type Places string
 
 // The findings of a trial.
@@ -360,8 +350,7 @@ func (s *Stream) Reasons() []result.Reason {
 // OwnDelays returns how late the generator itself was, in seconds.
 func (s *Stream) OwnDelays() stats.Sample { return sampleOf(s.delay, 0) }
 
-// Since returns the end of the window in which a count over the judged windows first reached n, whether
-// it did, and the whole count.
+// Since returns when a count over the judged windows first reached n, whether it did, and the count.
 func (s *Stream) Since(n int, count func(w *Window) int) (at record.Micros, reached bool, all int) {
 	for i := range s.Windows {
 		w := &s.Windows[i]

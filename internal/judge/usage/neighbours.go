@@ -18,9 +18,8 @@ const (
 	leastStretch = record.Micros(5e5) // between two readings that say much
 )
 
-// NeighboursIn returns the resources of which programs beside the run left the target, or the load, too
-// little between two moments: they took more than a third, and something waited. It uses the closest
-// readings about the moments, and returns nothing where the target's own use is unknown.
+// NeighboursIn returns the resources of which other programs left the target, or the load, too little
+// between two moments, by the closest readings: they took a third, and something waited.
 func (c *Readings) NeighboursIn(from, to record.Micros) (list []result.Neighbour) {
 	for source := range c.gauges {
 		part, kept := strings.CutPrefix(source, SourceProcessors)

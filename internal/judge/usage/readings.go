@@ -173,11 +173,9 @@ func (c *Readings) addWakes(r *record.Reading) {
 	d.Wakes, d.Late, d.Max = d.Wakes+int(made), d.Late+int(late), max(d.Max, result.Round(most, 6))
 }
 
-// maxPoints bounds the readings of one process, and the canaries: in a longer step every other one goes.
-const maxPoints = 8192
+const maxPoints = 8192 // bound of the readings of one process, and the canaries: in a longer step every other one goes
 
-// Percent converts a use in percent of one processor into percent of all of the machine's, if their
-// number is known.
+// Percent converts percent of one processor into percent of all of the machine's, if known.
 func (c *Readings) Percent(used float64) float64 {
 	if m := c.Usage[SourceMachine]; m != nil && m.CPUs > 0 {
 		used /= float64(m.CPUs)
@@ -197,8 +195,7 @@ func Thinned[P any](list []P) []P {
 	return kept
 }
 
-// CPUIn returns the use of one processor by a process between two moments, in percent, by the closest
-// readings about them.
+// CPUIn returns a process's use of one processor in percent between two moments, by readings near them.
 func CPUIn(points []CPUPoint, from, to record.Micros) (float64, bool) {
 	if len(points) < 2 {
 		return 0, false
@@ -221,8 +218,7 @@ func CPUIn(points []CPUPoint, from, to record.Micros) (float64, bool) {
 	return result.Round(100*(points[j].Used-points[i].Used)/span, 1), true
 }
 
-// UsedBetween returns the growth of a value that only grows between two moments, interpolated between
-// readings.
+// UsedBetween returns the growth of a value that only grows between two moments, interpolated.
 func UsedBetween(points []CPUPoint, from, to record.Micros) (float64, bool) {
 	if len(points) < 2 || points[0].T > from || points[len(points)-1].T < to {
 		return 0, false
@@ -243,8 +239,7 @@ func usedAt(points []CPUPoint, t record.Micros) float64 {
 	return a.Used + (b.Used-a.Used)*float64(t-a.T)/float64(b.T-a.T)
 }
 
-// BoundsIn says how far the declared limits were used up between two moments. With whileWaited each
-// moment counts by the number of waiting ones: a load of objects waits for one thing after the other.
+// BoundsIn says how far limits were used up between two moments, with whileWaited weighted by who waited.
 func (c *Readings) BoundsIn(bounds []record.Bound, from, to record.Micros, whileWaited bool) []result.BoundShare {
 	var list []result.BoundShare
 	for _, b := range bounds {
@@ -283,8 +278,7 @@ func (c *Readings) BoundsIn(bounds []record.Bound, from, to record.Micros, while
 // Window is the time before a moment that shows its conditions, and the stretch of a peak.
 const Window = record.Micros(5e6)
 
-// PeakCPU returns the highest use of one processor by a process, in percent, over any stretch of readings
-// as long as Window.
+// PeakCPU returns the highest use of one processor in percent over any readings as long as Window.
 func PeakCPU(points []CPUPoint) (float64, bool) {
 	peak, known := 0.0, false
 	i := 0

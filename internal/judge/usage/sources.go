@@ -19,6 +19,5 @@ const (
 	SourceProcessors = "processors/"
 )
 
-// PartOfAnother reports whether another source includes this one: all pods include the pods of a
-// component.
+// PartOfAnother reports whether another source includes this one, as all pods do a component's.
 func PartOfAnother(source string) bool { return strings.Contains(source, "/") }

@@ -75,9 +75,7 @@ func (c *Judged) orderBreaches(spec *result.Spec, f *fold.Facts, first *Judged) 
 	}
 }
 
-// usualSlack is the factor by which a trouble may be more frequent than in the first step and still be
-// normal.
-const usualSlack = 2
+const usualSlack = 2 // factor by which a normal trouble may be more frequent than in the first step
 
 func (c *Judged) troublesPerObject(kind result.BreachKind) float64 {
 	return float64(c.sightings[kind]) / float64(max(c.Asked, 1))
@@ -91,8 +89,7 @@ func FirstStep(steps []*Judged) *Judged {
 	return nil
 }
 
-// asBaseline returns a first step as the normal one, or nil where it did not hold. A hold that was too
-// short to judge the backlog is normal, too.
+// asBaseline returns a first step that held, or was too short for a verdict on its backlog, or nil.
 func (c *Judged) asBaseline() *Judged {
 	if c == nil || c.Verdict != slo.Pass && (c.Verdict != slo.Inconclusive || c.Backlog == nil || !c.Backlog.Undecided) {
 		return nil
@@ -100,8 +97,7 @@ func (c *Judged) asBaseline() *Judged {
 	return c
 }
 
-// FirstOf returns the index of what broke first, or -1. It skips normal troubles unless there is nothing
-// else.
+// FirstOf returns the index of what broke first, of normal troubles only if there is nothing else, or -1.
 func FirstOf(list []result.Breach) int {
 	if i := slices.IndexFunc(list, func(x result.Breach) bool { return !x.Usual }); i >= 0 {
 		return i

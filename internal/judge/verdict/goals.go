@@ -44,9 +44,8 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 	return d.check.verdict, d.why
 }
 
-// void says why the step decides nothing, whatever it saw, or "". A stream's own delay only adds to
-// latencies, so a pass stays one. Arms are compared by figures with that delay, unless it leaves them
-// alone.
+// void says why the step decides nothing, or "". A stream's own delay only adds to latencies, so a pass
+// stays one; arms are compared by figures with that delay, unless it leaves them alone.
 func (v *verdicts) void() string {
 	switch own := v.own(); {
 	case v.step.Ending == record.EndInterrupted:
@@ -92,8 +91,7 @@ func (e *evidence) gather() {
 	e.backlog()
 	slos := e.goal.SLOs
 	if c.Streams() && !slices.ContainsFunc(slos, func(s slo.SLO) bool { return s.Form == slo.Failed }) {
-		// A dead place weighs next to nothing among requests that come one after the other. Without an
-		// objective on places none may fail.
+		// A dead place weighs little in serial requests. Without such an objective none may fail.
 		if s, err := slo.Parse(cmp.Or(e.spec.Kind.Place.Many, "places") + " failed <= 0"); err == nil {
 			slos = append(slices.Clip(slos), s)
 		}
@@ -283,8 +281,7 @@ func (v *verdicts) objective(s slo.SLO) judgement {
 	}
 }
 
-// refused reports whether refusals alone break an objective, however quick the rest was: no lack of
-// processors, memory or IO explains them.
+// refused reports whether refusals alone break an objective: no lack of processors explains them.
 func (v *verdicts) refused(s slo.SLO) bool {
 	f := v.f
 	switch s.Form {

@@ -20,8 +20,7 @@ type Judged struct {
 	normal    map[string]float64        // figures of the first step
 }
 
-// Judge judges a step by its facts. The first is the first step of the run that decides anything, nil for
-// that step itself.
+// Judge judges a step by its facts; first is the run's first deciding step, nil for that step itself.
 func Judge(spec *result.Spec, m *fold.Measured, f *fold.Facts, first *Judged) *Judged {
 	s := &Judged{Measured: *m, Binding: make(map[string]string)}
 	s.Goals = make(map[string]slo.Verdict, len(spec.Goals))

@@ -15,18 +15,12 @@ import (
 )
 
 const (
-	// delayPart is the largest part of a latency that the generator's own delay may be.
-	delayPart = 0.1
-	// asAsked is the percentage of a hold's requests that must be answered in it for the load to count as
-	// that of the level.
-	asAsked = 99.0
-	// shiftedBelow is the quantile below which many late requests shift a quantile although their own
-	// quantile shows little: the shift is estimated there.
-	shiftedBelow = 0.95
+	delayPart    = 0.1  // largest part of a latency that the generator's own delay may be
+	asAsked      = 99.0 // percentage of a hold's requests answered in it that makes the load the level's
+	shiftedBelow = 0.95 // quantile below which the shift by many late requests is estimated
 )
 
-// short says that the program waited too long for processors, or "". A scheduled stream is judged by the
-// generator's own delay, and not by the timers.
+// short says that the program, or a scheduled stream's generator, was late for lack of CPUs; or "".
 func (v *verdicts) short() string {
 	d := v.step.OwnDelay
 	if v.f.Account.Streams() && v.step.Open || !d.Short(v.step.Open) {
@@ -57,9 +51,8 @@ func (v *verdicts) explains(s slo.SLO) string {
 	return v.tooLate()
 }
 
-// lateFor says that a quantile shows the generator's delay and not the target, or "": at the same
-// quantile the delay is more than a tenth of it or OwnDelayBound, or so many requests were late that the
-// quantile is shifted by more than a tenth.
+// lateFor says that a quantile shows the generator's delay, or "": the delay there is more than a tenth
+// of it or OwnDelayBound, or so many requests were late that it is shifted by more than a tenth.
 func (v *verdicts) lateFor(f slo.Figure) string {
 	x, ok := v.f.Samples[f.Milestone]
 	if !ok || x.N() == 0 || v.step.Arrivals == nil || v.step.Arrivals.OwnDelayP99 == nil {
@@ -132,9 +125,8 @@ func shift(latency, delay stats.Sample, q float64) float64 {
 	return hi - was
 }
 
-// leaveOut notes the figures of a stream's step that do not count where arms are compared, because the
-// generator was late: latencies that its delay shifts. Other figures, such as the CPU time of a request,
-// count if the load was that of the level.
+// leaveOut notes the figures of a stream that do not count for arms because the late generator shifts
+// them. Others, such as the CPU time of a request, count if the load was the level's.
 func (v *verdicts) leaveOut() {
 	if v.spec.Arms == nil || !v.f.Account.Streams() {
 		return

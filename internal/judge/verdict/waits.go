@@ -10,9 +10,7 @@ import (
 // Of a wait that counts as grown: by how much of what is normal, and by how many
 // times the lag with which all news comes.
 const (
-	// leastGrowth is the least growth of a wait, as a part of the normal one, and lagsOfWait the least in
-	// lags of the news.
-	leastGrowth = 0.2
+	leastGrowth = 0.2 // least growth of a wait as a part of the normal one, lagsOfWait in lags of news
 	lagsOfWait  = 2
 )
 
@@ -29,9 +27,8 @@ func longestOf(n *result.Bottleneck) string {
 	return text
 }
 
-// growthOf names the wait that grew the most beside the normal step, and the use of the CPUs, or "". A
-// wait as long as ever binds nothing, however long, and one as short as the lag of news cannot be
-// measured.
+// growthOf names the wait that grew most beside the normal step, and the CPUs' use, or "". A wait as long
+// as ever binds nothing, and one as short as the lag of news cannot be measured.
 func growthOf(n *result.Bottleneck, normal *Judged, lag *result.WatchLag) string {
 	if n == nil {
 		return ""

@@ -27,8 +27,7 @@ func NewCanaries() Canaries {
 	return Canaries{seen: make(map[string][]news), lost: make(map[string][]record.Micros)}
 }
 
-// news is a change that was seen. The lag begins with the reply: a server that is slow to take a change
-// is no late watch.
+// news is a change that was seen; its lag begins with the reply to the change.
 type news struct{ at, lag record.Micros }
 
 // Add takes in a canary.
@@ -54,8 +53,7 @@ func (c *Canaries) Add(r *record.Canary) {
 	c.seen[r.Of] = append(list, n)
 }
 
-// Close ends the collection at the end of a step. Where the news of a change never came, all news of that
-// watch may be late until some came again.
+// Close ends the collection of a step. Where a change's news never came, all may be late until some came.
 func (c *Canaries) Close(end record.Micros) {
 	for of, lost := range c.lost {
 		for len(lost) > 0 {
@@ -74,11 +72,9 @@ func (c *Canaries) Close(end record.Micros) {
 	c.lost = nil
 }
 
-// afterGap is the time after a gap during which news of the gap may still come.
-const afterGap = record.Micros(1e6)
+const afterGap = record.Micros(1e6) // time after a gap during which news of the gap may still come
 
-// LagAt returns how late news that came at a time may have been: as late as the changes that were seen
-// next to it, or as the length of a gap that just ended.
+// LagAt returns how late news at a time may have been: as the seen changes beside it, or a gap's length.
 func (c *Canaries) LagAt(t record.Micros) (lag record.Micros) {
 	for _, list := range c.seen {
 		i, _ := slices.BinarySearchFunc(list, t, func(n news, t record.Micros) int { return cmp.Compare(n.at, t) })

@@ -28,8 +28,7 @@ type Recorded struct {
 	Samples     map[int][]record.Event   // of the kind's charts, likewise
 }
 
-// Data holds the data of a page's charts. Times are in seconds since the start of the run unless a name
-// says otherwise.
+// Data holds a page's charts. Times are in seconds since the run's start unless a name says otherwise.
 type Data struct {
 	Result     result.Result `json:"result"`
 	Axis       string        `json:"axis"`
@@ -80,9 +79,7 @@ const (
 	allProgress      = 8_000  // of all stretches together
 	fewVertices      = 40     // that any curve may have
 	progressVertices = 300    // of a stretch's curve, where there are few stretches
-	// plateau is the share of a stretch for which a count must stand still for its line to be drawn
-	// level, where a slant would be seen.
-	plateau = 0.02
+	plateau          = 0.02   // share of a stretch without change from which on it is drawn level
 )
 
 // Of sums up a run for the charts.

@@ -9,8 +9,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 )
 
-// Grid holds the data of the charts of a grid's page: its result without what only the pages of the cells
-// show.
+// Grid holds the data of the charts of a grid's page, without what only its cells' pages show.
 type Grid struct {
 	Kind    string                `json:"kind"` // limit or sweep
 	Vary    []judge.Varied        `json:"vary"`

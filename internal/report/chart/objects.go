@@ -13,8 +13,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Packed is a table of all objects in the page, which turns it into CSV when the reader asks for it.
-// Unpacked it would be most of the page.
+// Packed is a table of all objects, which the page turns into CSV when asked; that would be too large.
 type Packed struct {
 	Rows    int            `json:"rows"`
 	Unit    int64          `json:"unit"` // of times, in microseconds: 1, unless that makes the page too large
@@ -25,10 +24,8 @@ type Packed struct {
 
 // packedColumn says how a column's values follow each other in the data.
 type packedColumn struct {
-	Name string `json:"name"`
-	// Kind is number (zigzag varints), time (see packTimes), word (varint indices into Words) or name
-	// (see packNames).
-	Kind  string   `json:"kind"`
+	Name  string   `json:"name"`
+	Kind  string   `json:"kind"` // number (zigzag varints), time (packTimes), word (varint indices) or name (packNames)
 	Words []string `json:"words,omitempty"`
 }
 
@@ -38,9 +35,8 @@ const (
 	maxWords  = 1000      // distinct texts of a column that is packed as words
 )
 
-// pack packs the objects in the smallest unit of time within the bound; or without the columns of
-// mayLeaveOut. It returns nil where that is too much as well: objects.parquet beside the page has them
-// all.
+// pack packs the objects in the smallest unit of time within the bound, if need be without the columns of
+// mayLeaveOut. It returns nil where that is too much as well.
 func pack(o *objects.Table, kind record.ObjectKind) (*Packed, error) {
 	if o == nil || o.Rows == 0 {
 		return nil, nil

@@ -25,8 +25,7 @@ type streamCourse struct {
 	InFlight []int            `json:"inFlight"`
 	Backlog  []int            `json:"backlog"`
 	Failed   map[string][]int `json:"failed"` // by the kind of failure
-	// P50 and P99 are latencies to the milestone that counts as there, in seconds; null where no request
-	// was done.
+	// P50 and P99 are latencies of what is there, in seconds; null where no request was done.
 	P50     []*float64 `json:"p50"`
 	P99     []*float64 `json:"p99"`
 	Sampled []sampled  `json:"sampled,omitempty"` // figures that parts of the target reported

@@ -7,24 +7,18 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/result"
 )
 
-// The bounds of a curve in a report. It is drawn through some of its own vertices; nowhere is it further from
-// the whole one than the tolerance, on a linear and on a logarithmic axis.
+// A curve is drawn through some of its vertices, within a tolerance on linear and logarithmic axes.
 const (
-	// tolerance is the largest vertical error by thinning, as a share of a curve's own height.
-	tolerance = 0.001
-	// maxVertices bounds a curve's vertices. A curve that needs more is thinned with a larger error,
-	// which is stated.
-	maxVertices = 400
+	tolerance   = 0.001 // largest vertical error by thinning, as a share of a curve's own height
+	maxVertices = 400   // bound of a curve's vertices; beyond it the error is larger, and stated
 )
 
-// vertex is a corner of a curve of straight lines. X does not decrease along a curve; at a jump two
-// vertices share it.
+// vertex is a corner of a curve of straight lines; at a jump two vertices share x.
 type vertex struct{ x, y float64 }
 
-// thin chooses vertices of a curve so that the lines between them stay within a vertical distance of the
-// curve. The first, the last and those marked in keep (which may be nil) are among them. With logX the
-// lines are also held to the distance on a logarithmic axis of x. It returns indices in order and the
-// distance, which is larger than given only where that needed more than most vertices.
+// thin chooses vertices so that lines between them stay within a vertical distance of the curve, with
+// logX also on a logarithmic axis. The first, the last and those in keep, which may be nil, are among
+// them. It returns indices and the distance, larger than given only where most vertices do not do.
 func thin(curve []vertex, keep []bool, distance float64, most int, logX bool) (chosen []int, took float64) {
 	for {
 		chosen = thinWithin(curve, keep, distance, logX)
@@ -59,8 +53,7 @@ func (c *cone) narrow(du, dy, distance float64) {
 
 func (c *cone) empty() bool { return c.lo > c.hi }
 
-// holds reports whether the line to a vertex lies in the cone. A vertex at the same place on the axis is
-// reached by a vertical line, which passes through all between.
+// holds reports whether the line to a vertex lies in the cone, as any vertical line does.
 func (c *cone) holds(du, dy float64) bool {
 	if du <= 0 {
 		return true

@@ -67,8 +67,7 @@ type namedTable struct {
 
 func named(t view.Table, name string) namedTable { return namedTable{t, name} }
 
-// Class returns the class of a cell: figures are to the right, except in the first column, which names
-// the row.
+// Class returns the class of a cell: figures are to the right, except in the first column.
 func (t namedTable) Class(column int) string {
 	switch {
 	case column > 0 && t.Align[column] == 'r':

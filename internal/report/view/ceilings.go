@@ -27,8 +27,7 @@ func limitText(x *float64, unit string) string {
 	})
 }
 
-// Check returns the findings about a cluster before any load for a terminal: its health, and how far it
-// can be loaded at most.
+// Check returns the findings about a cluster before any load: its health, and its ceilings.
 func Check(c ceiling.Check) []Section {
 	var what, found Section
 	what.linef("%s", checked(c))
@@ -161,8 +160,7 @@ func leveled(t ceilings, onPlaces bool) (rows Table, far int) {
 	return rows, far
 }
 
-// farAbove is the multiple of the binding level above which an advisory ceiling is left out.
-const farAbove = 25
+const farAbove = 25 // multiple of the binding level above which an advisory ceiling is left out
 
 func noted(text, note string) string {
 	if note == "" {

@@ -93,9 +93,7 @@ func decidingLevel(r result.Result) *compare.LevelComparison {
 	return &levels[max(said, 0)]
 }
 
-// maxFalseDiscovery is the largest rate of false discoveries at which a descriptive metric is worth a
-// line.
-const maxFalseDiscovery = 0.10
+const maxFalseDiscovery = 0.10 // largest rate of false discoveries of descriptive metrics that get a line
 
 // differsClearly reports whether a descriptive metric differs clearly: its interval leaves out 0, too.
 func differsClearly(m compare.Compared) bool {
@@ -153,8 +151,7 @@ func (m equalMetrics) name() string {
 	return fmt.Sprintf("%s (and of %s)", m.Called(), m.OtherMilestones())
 }
 
-// Compared returns a comparison of recorded experiments for a terminal: other differences, how they
-// compare, and the verdict in a sentence; of more than two their trends.
+// Compared returns a comparison of recorded experiments for a terminal; of more than two their trends.
 func Compared(in ComparisonInput) []Section {
 	if in.Comparison == nil {
 		return trends(in)
@@ -362,8 +359,7 @@ func shiftTable(c *compare.Comparison, l compare.LevelComparison, of compare.Ser
 	return t
 }
 
-// changeOfShift returns the change of a quantile with its interval. Without an interval from the runs it
-// is the change over all objects: with one run of an arm, or where some run never reached the quantile.
+// changeOfShift returns a quantile's change with its interval; without one, the change over all objects.
 func changeOfShift(x compare.Shift, runs [2]int) (change, interval string) {
 	switch {
 	case x.Change != nil:

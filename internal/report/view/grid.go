@@ -13,8 +13,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/number"
 )
 
-// Grid returns an experiment that varied something for a terminal: a table of its cells, the findings of
-// their pairs, and the verdict. Dir is its run directory.
+// Grid returns an experiment that varied something for a terminal; dir is its run directory.
 func Grid(g judge.Grid, dir string) []Section {
 	cells := cellLevels(g)
 	if g.Kind == "limit" {
@@ -207,8 +206,7 @@ func pairChange(pair judge.Pair) string {
 	return fmt.Sprintf("%s (%s)", words.Change(*change), text)
 }
 
-// changeOfPair returns the change of a pair with its interval; nil is unknown. A line that may have
-// fallen by everything has no lower bound.
+// changeOfPair returns a pair's change with its interval; nil is unknown, or no lower bound.
 func changeOfPair(pair judge.Pair) (change, lo, hi *float64) {
 	switch {
 	case pair.Figure != nil:

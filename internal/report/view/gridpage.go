@@ -19,8 +19,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/report/words"
 )
 
-// GridPage returns the page of a grid: its cells with links to their own pages, how they compare, and the
-// load line by the varied values. In holds the plan as it was run.
+// GridPage returns the page of a grid, with links to the cells' pages. In holds the plan as it was run.
 func GridPage(in Input, g judge.Grid) (Page, error) {
 	in.Result = result.Result{
 		Schema: g.Schema, Experiment: g.Experiment, Workload: g.Workload, Kind: "grid", Verdict: g.Verdict, Why: g.Why,
@@ -91,9 +90,8 @@ func gridHeadline(g judge.Grid) string {
 	return fmt.Sprintf("%s %s %s", lines, high.LoadLine.Unit, which)
 }
 
-// gridLines returns the cells with the lowest and the highest confirmed load line, and how many have one.
-// Of equal ones, the first that failed somewhere is the lowest and the first that never failed the
-// highest.
+// gridLines returns the cells with the lowest and the highest confirmed load line, and their number. Of
+// equal ones, the first that failed is the lowest and the first that never failed the highest.
 func gridLines(g judge.Grid) (low, high *judge.Cell, known int) {
 	open := func(c *judge.Cell) int {
 		if c.LoadLine.LowestFailing == nil {

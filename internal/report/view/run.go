@@ -15,9 +15,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/number"
 )
 
-// Run returns a result for a terminal: a table of the steps, the reasons why objects were not ready, and
-// the verdict in a sentence. Dir is the run directory. Explain adds why each level was chosen, and what
-// broke in the other steps.
+// Run returns a result for a terminal: its steps, why objects were not ready, and the verdict. Dir is the
+// run directory; explain adds why each level was chosen, and what broke in other steps.
 func Run(r result.Result, dir string, explain bool) []Section {
 	var bounds Section
 	bounds.lines("", append(boundLines(r), recordedLines(r)...)...)

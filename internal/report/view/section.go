@@ -8,8 +8,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Section is a title, with its colon, and the lines and tables below it. Without a title it follows the
-// section before it without a gap.
+// Section is a title, with its colon, lines and tables; without a title it follows without a gap.
 type Section struct {
 	Title string
 	Parts []Part

@@ -237,8 +237,7 @@ func Noun(n int, word string) string {
 	return word + "s"
 }
 
-// PlusMinus writes a figure with half the width of its interval, if it has one, both with as many digits
-// as the interval leaves.
+// PlusMinus writes a figure with half its interval, if any, both with as many digits as that leaves.
 func PlusMinus(i result.Interval, unit string) string {
 	if i.Value == nil {
 		return "-"

@@ -6,11 +6,9 @@ import (
 	"time"
 )
 
-// inFlightBound bounds the requests in flight, so that the server is kept busy without a queue of ours in
-// front of it, whose wait would look like the system's latency.
-//
-// It follows TCP Vegas (Brakmo and Peterson, 1995). The service time of requests sent one at a time shows
-// the server without a queue; the excess of the present ones, times the requests in flight, is the queue.
+// inFlightBound bounds requests in flight, so that the server is busy without a queue of ours, whose wait
+// would look like the system's latency. It follows TCP Vegas (Brakmo and Peterson, 1995): the excess of
+// service times over those of requests sent one at a time, times the requests in flight, is the queue.
 // The bound grows while less than queueLow requests wait and shrinks while more than queueHigh do. As in
 // BBR (Cardwell and others, 2016), the queue runs empty now and then to measure again: a server with more
 // objects is slower without any queue.
@@ -30,8 +28,7 @@ const (
 	remeasure           = 100 // rounds until base is measured again
 )
 
-// newInFlightBound begins with one request, or with open at the maximum: a load for one moment is not held
-// back.
+// newInFlightBound begins with one request, or with open, for a load at once, at the maximum.
 func newInFlightBound(max int, open bool) *inFlightBound {
 	if open {
 		return &inFlightBound{max: max, limit: float64(max), resume: float64(max)}

@@ -68,10 +68,8 @@ type dispatcher struct {
 	bound *inFlightBound
 	next  record.Micros // the pace's earliest time for the next request
 	gap   record.Micros
-	// zero is the moment of all requests of a load at once. It moves to each request that was held back
-	// until it was due.
-	zero record.Micros
-	held bool
+	zero  record.Micros // moment of a load at once; it moves to each request that was held back until due
+	held  bool
 }
 
 // raise makes the load's requests until ctx ends; every request that was sent is then on record.

@@ -34,8 +34,7 @@ type Engine struct {
 	unsettledAt record.Micros
 }
 
-// New makes an Engine. It keeps the number of the step in progress in step, for others that put events on
-// record.
+// New makes an Engine, which keeps the number of the step in progress in step.
 func New(target system.Target, sink record.Sink, clock *record.Clock, options Options, step *atomic.Int64) *Engine {
 	options.MaxInFlight = max(options.MaxInFlight, 1)
 	return &Engine{target: target, sink: sink, clock: clock, options: options, step: step}
@@ -43,8 +42,7 @@ func New(target system.Target, sink record.Sink, clock *record.Clock, options Op
 
 func (e *Engine) current() int { return int(e.step.Load()) }
 
-// errGuard ends a step's context when a guard has tripped.
-var errGuard = errors.New("a guard tripped")
+var errGuard = errors.New("a guard tripped") // ends a step's context when a guard has tripped
 
 // silentError ends a step's context when the actor that its objects wait for does nothing.
 type silentError struct {
@@ -96,8 +94,7 @@ func (e *Engine) Run(ctx context.Context, s design.Next) (record.Ending, error) 
 	return ending, err
 }
 
-// OutOfReachError ends a run whose target answers nothing any more: its last step is on record and
-// judged, and neither a next step nor a removal would get through.
+// OutOfReachError ends a run whose target answers nothing, after its last step is on record and judged.
 type OutOfReachError struct{ What string }
 
 func (e *OutOfReachError) Error() string { return e.What }
@@ -232,8 +229,7 @@ func (r *run) finish(ctx context.Context, ending record.Ending, message string) 
 	return nil
 }
 
-// settle waits for everything that the target has published until now. If that fails, the state of the
-// objects is unknown, which is a fault: a later wait that succeeds heals it.
+// settle waits for what the target has published until now. A failure is a fault until one succeeds.
 func (r *run) settle(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, r.settleBound())
 	defer cancel()
@@ -327,9 +323,7 @@ func (r *run) await(ctx context.Context) record.Ending {
 	}
 }
 
-// pollInterval is the time between two looks at the progress; milestones have times of their own and are
-// not rounded to it.
-const pollInterval = 25 * time.Millisecond
+const pollInterval = 25 * time.Millisecond // lies between two looks at the progress; milestones have times of their own
 
 func (r *run) holdOn(ctx context.Context) error {
 	r.status.Stage = StageHolding
@@ -455,8 +449,7 @@ func (g Guard) at(value, was float64, because string) record.Guard {
 	return record.Guard{Name: g.Name, Value: value, Bound: was + g.Bound, Message: message + because}
 }
 
-// Empty removes all objects and waits until the target is as it was before any load. If that takes too
-// long it is put on record, and is not an error.
+// Empty removes all objects and waits until the target is as before any load, or records that it is not.
 func (e *Engine) Empty(ctx context.Context) error {
 	off, err := e.empty(ctx)
 	if len(off) > 0 {
@@ -540,8 +533,7 @@ func deviations(list []deviation) []string {
 	return texts
 }
 
-// aboveNormal lists the measures that are above normal. A latency may be half as much again, or 5 ms
-// more, before it counts.
+// aboveNormal lists the measures above normal: latencies by more than half, and by more than 5 ms.
 func aboveNormal(measures, normal map[string]float64) []deviation {
 	var off []deviation
 	for _, name := range slices.Sorted(maps.Keys(measures)) {

@@ -7,8 +7,7 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// outcomes counts requests that have ended, by their last outcome: a request that a retry healed did not
-// fail.
+// outcomes counts ended requests by their last outcome: one that a retry healed did not fail.
 type outcomes struct{ ended, failed int }
 
 func (o outcomes) plus(x outcomes) outcomes { return outcomes{o.ended + x.ended, o.failed + x.failed} }
@@ -18,9 +17,8 @@ func (o outcomes) minus(x outcomes) outcomes { return outcomes{o.ended - x.ended
 func (o outcomes) percent() float64 { return 100 * float64(o.failed) / float64(max(o.ended, 1)) }
 
 // exceed reports whether the share of failed requests is above a bound in percent with a confidence of
-// 1-errorRisk: at most with that probability so many fail by chance where each fails with the probability
-// of the bound (the exact test by the binomial distribution; Clopper and Pearson, 1934). A bound of 5%
-// takes 3 of 3 requests, 6 of 20 or 22 of 200, one of 50% 11 of 11, 18 of 20 or 124 of 200.
+// 1-errorRisk, by the exact binomial test (Clopper and Pearson, 1934). A bound of 5% takes 3 of 3
+// requests, 6 of 20 or 22 of 200, one of 50% 11 of 11, 18 of 20 or 124 of 200.
 func (o outcomes) exceed(bound float64) bool {
 	if o.failed == 0 {
 		return false
@@ -29,16 +27,12 @@ func (o outcomes) exceed(bound float64) bool {
 }
 
 const (
-	// errorRisk is the probability that one of the two tests of a look stops a load whose requests fail
-	// as often as the bound allows; see docs/objectives.md.
-	errorRisk = 0.0005
-	// leastRequests is the number of requests for the share, where the latest look saw fewer.
-	leastRequests = 200
+	errorRisk     = 0.0005 // probability that a look stops a load at the allowed share; see docs/objectives.md
+	leastRequests = 200    // number of requests for the share, where the latest look saw fewer
 )
 
-// recentErrors keeps the outcomes of the latest requests in two windows. The requests since the last look
-// show a target that fails altogether. Those of earlier looks with them, up to leastRequests, show one
-// that fails now and then. It is safe for concurrent use.
+// recentErrors keeps the outcomes of the latest requests: those since the last look, for a target that
+// fails altogether, and up to leastRequests with earlier ones. It is safe for concurrent use.
 type recentErrors struct {
 	mu     sync.Mutex
 	total  outcomes   // of requests that are counted one by one
@@ -56,8 +50,7 @@ func (e *recentErrors) add(failed bool) {
 	}
 }
 
-// look returns the outcomes of the requests since the last look, and of the latest ones. A stream does
-// not add each request: it gives its sums so far.
+// look returns the outcomes since the last look, and the latest ones; stream has a stream's sums so far.
 func (e *recentErrors) look(stream *outcomes) (latest, recent outcomes) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -8,8 +8,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// DropAfter is the longest wait of an arrival for a place among the requests in flight before it is given
-// up.
+// DropAfter is the longest wait of an arrival for a place in flight before it is given up.
 const DropAfter = 5 * time.Second
 
 // stagesOpen makes the warm-up, the hold, and the follow-up of a step with a schedule.
@@ -21,9 +20,8 @@ func (r *run) stagesOpen(ctx context.Context) record.Ending {
 	return r.await(ctx)
 }
 
-// arrive makes the load's requests, each at its time whatever became of earlier ones. Only a bound on
-// requests in flight can hold one back: it then keeps its intended time, and is dropped after DropAfter.
-// Like raise it returns early once ctx ends, with every request on record.
+// arrive makes the load's requests, each at its time. Only a bound in flight can hold one back, which
+// keeps its intended time and is dropped after DropAfter. Like raise it returns early once ctx ends.
 func (r *run) arrive(ctx context.Context) error {
 	r.status = Status{Step: r.current(), Stage: StageWarming, StepPlan: r.StepPlan, Requests: r.load.Requests, Unasked: r.load.Units, Bound: r.options.MaxInFlight}
 	begin := r.clock.Now()
@@ -43,9 +41,7 @@ func (r *run) arrive(ctx context.Context) error {
 
 type arrivals struct {
 	sender
-	// freed is the time of the last free place after there had been none: only from then on an arrival
-	// waits because of us.
-	freed            record.Micros
+	freed            record.Micros // time of the last free place after there was none: from then on arrivals wait for us
 	begin, warm, end record.Micros
 	warmed           bool
 }

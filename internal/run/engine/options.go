@@ -8,9 +8,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 )
 
-// Guard ends a step when a measure of the target's health has risen by Bound above its value before any
-// load: to protect the target, or to stop a senseless load. Measures are counts and percentages; more is
-// worse.
+// Guard ends a step when a count or percentage of health is Bound above its value before any load.
 type Guard struct {
 	Name    string
 	Bound   float64
@@ -24,22 +22,17 @@ type Options struct {
 	Timeout     time.Duration // objects are followed for so long after the last request
 	Hold        time.Duration
 	ShortHold   time.Duration // of steps that only propose
-	// Stall is the time without any move, while the rest has no place, after which a step ends before its
-	// timeout; 0 is ten seconds.
-	Stall  time.Duration
-	Guards []Guard
-	// Open makes levels arrivals per second, by a schedule. Each step then begins from empty and arrives
-	// for Warmup and the hold; Pace does not count. The requests of a stream warm up for Warmup in either
-	// loop.
+	Stall       time.Duration // time without any move, if the rest has no place, that ends a step; 0: ten seconds
+	Guards      []Guard
+	// Open makes levels arrivals per second by a schedule, from empty, for Warmup and the hold; Pace does
+	// not count. The requests of a stream warm up for Warmup in either loop.
 	Open   bool
 	Warmup time.Duration
-	Whole  bool   // each step begins from empty, whatever the design says
-	Sample func() // reads the used resources at the start and end of a step's load
-	// Held is called after the hold of a step, or its load without a hold; the step does not end before
-	// it returns.
-	Held  func(context.Context)
-	Trips func(context.Context) (record.Guard, bool) // a guard of its own, asked as often as guards are
-	Watch func(Status)                               // is called as a step proceeds
+	Whole  bool                                       // each step begins from empty, whatever the design says
+	Sample func()                                     // reads the used resources at the start and end of a step's load
+	Held   func(context.Context)                      // called after the hold or the load without one; the step does not end before it returns
+	Trips  func(context.Context) (record.Guard, bool) // a guard of its own, asked as often as guards are
+	Watch  func(Status)                               // is called as a step proceeds
 }
 
 const stallAfter = 10 * time.Second // default of Options.Stall

@@ -11,9 +11,7 @@ import (
 )
 
 const (
-	// longestWindow is the length of a stream's windows, unless the hold is shorter than leastWindows of
-	// them.
-	longestWindow = time.Second
+	longestWindow = time.Second // length of a stream's windows, unless the hold is shorter than leastWindows
 	leastWindows  = 10
 )
 
