@@ -28,7 +28,7 @@ const (
 type Change struct {
 	Blocks    int // pairs of runs
 	D, Lo, Hi float64
-	SD        float64 // standard deviation of block differences of logarithms, or that of as many blocks
+	SD        float64 // standard deviation of the logarithms' block differences; of runs made apart, that of as many blocks
 	df        float64 // degrees of freedom
 }
 

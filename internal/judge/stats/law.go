@@ -17,7 +17,7 @@ const LawLevels = 6
 // Estimate is a figure with its interval, whose ends are infinite where the measurements do not bound it.
 type Estimate struct{ Value, Lo, Hi float64 }
 
-// levelsOf returns the different levels of a law's measurements: finite pairs at LawLevels of them.
+// levelsOf returns the levels of a law's measurements: finite pairs, at LawLevels of them or more.
 func levelsOf(x, y []float64) ([]float64, error) {
 	if len(x) != len(y) {
 		return nil, errors.New("every measurement needs its level")
