@@ -167,9 +167,9 @@ func TestDoctorHelps(t *testing.T) {
 	if err := json.Unmarshal([]byte(structured.Stdout), &findings); err != nil || len(findings) == 0 {
 		t.Fatalf("%v in %q", err, structured.Stdout)
 	}
-	want := process.ExitHeld
+	want := process.ExitPass
 	if !lab.Healthy(findings) {
-		want = process.ExitBreached
+		want = process.ExitFail
 	}
 	if text.Code != want || structured.Code != want {
 		t.Errorf("exit codes %d and %d, want %d", text.Code, structured.Code, want)

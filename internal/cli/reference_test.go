@@ -242,7 +242,7 @@ func TestReferenceOfObjectives(t *testing.T) {
 // Every exit code of the program is on its page, and in the table of results.
 func TestReferenceOfExitCodes(t *testing.T) {
 	codes := []string{"0", "1", "2", "3", "4", "5", "129", "130", "141", "143"}
-	for i, code := range []int{process.ExitHeld, process.ExitBreached, process.ExitUsage, process.ExitInconclusive, process.ExitInvalid, process.ExitCouldNotRun, process.CodeOf(syscall.SIGHUP), process.ExitInterrupted, process.CodeOf(syscall.SIGPIPE), process.CodeOf(syscall.SIGTERM)} {
+	for i, code := range []int{process.ExitPass, process.ExitFail, process.ExitUsage, process.ExitInconclusive, process.ExitInvalid, process.ExitCouldNotRun, process.CodeOf(syscall.SIGHUP), process.ExitInterrupted, process.CodeOf(syscall.SIGPIPE), process.CodeOf(syscall.SIGTERM)} {
 		if codes[i] != strconv.Itoa(code) {
 			t.Errorf("the code %d is documented as %s", code, codes[i])
 		}

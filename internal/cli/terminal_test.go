@@ -115,7 +115,7 @@ func TestARunOnATerminal(t *testing.T) {
 				p := e2e.InMemory(t, tt.env, "limit", "simulated", "--set", "limit=37", "--hold", "700ms", "--seed", "1", "--out", filepath.Join(t.TempDir(), "run"))
 				p.Stdout, p.Stderr, p.StdoutTerminal, p.StderrTerminal = written, written, true, true
 				p.Width, p.Height = func() int { return 80 }, func() int { return 24 }
-				if code := cli.Main(p); code != process.ExitHeld {
+				if code := cli.Main(p); code != process.ExitPass {
 					t.Errorf("exit code %d", code)
 				}
 				shown, raw := &terminal.Emulator{}, written.String()

@@ -363,7 +363,7 @@ func TestAccountAgreesWithASlowTwin(t *testing.T) {
 			if q := c.APIRequests; q.N != sent || q.Failed != failed {
 				t.Fatalf("%d requests, %d failed: want %d and %d, after\n%s", q.N, q.Failed, sent, failed, tell(s.events))
 			}
-			if want := fmt.Sprintf("it was %.4g%%", 100*float64(failed+dropped)/float64(sent+dropped)); failed+dropped > 0 && !strings.Contains(c.VerdictWhy, want) && c.Goals["errors"] == slo.Breached {
+			if want := fmt.Sprintf("it was %.4g%%", 100*float64(failed+dropped)/float64(sent+dropped)); failed+dropped > 0 && !strings.Contains(c.VerdictWhy, want) && c.Goals["errors"] == slo.Fail {
 				t.Fatalf("errors: %s, want %q, after\n%s", c.VerdictWhy, want, tell(s.events))
 			}
 			n := 0
@@ -454,7 +454,7 @@ func TestARequestIsCountedHoweverItsNameRepeats(t *testing.T) {
 	if q := c.APIRequests; q.N != 30 || q.Failed != 9 {
 		t.Errorf("%d requests, %d failed: want 30 and 9", q.N, q.Failed)
 	}
-	if c.Verdict != slo.Breached || !strings.Contains(c.VerdictWhy, "it was 30%") {
+	if c.Verdict != slo.Fail || !strings.Contains(c.VerdictWhy, "it was 30%") {
 		t.Errorf("%s: %s", c.Verdict, c.VerdictWhy)
 	}
 	want := result.Reason{Reason: "HTTP 409", Message: `configmaps "NAME" already exists`, Count: 9, Requests: true, Certain: 9}

@@ -36,7 +36,7 @@ func TestWhoeverDoesNothingBrokeFirst(t *testing.T) {
 				acts(s, "scheduler", scheduler, 4, 2, false)
 				s.at(29)
 				acts(s, "scheduler", scheduler, 4, 2, false)
-			}, record.EndStalled, slo.Breached, scheduler + " for 25 s; 2 pods wait for it", "",
+			}, record.EndStalled, slo.Fail, scheduler + " for 25 s; 2 pods wait for it", "",
 		},
 		{
 			"one waits, for the server first",
@@ -46,7 +46,7 @@ func TestWhoeverDoesNothingBrokeFirst(t *testing.T) {
 				s.at(10)
 				acts(s, "API server", "the API server has not answered", 2, 1, false)
 				acts(s, "scheduler", scheduler, 4, 2, false)
-			}, record.EndStalled, slo.Breached, "the API server has not answered for 8 s; 1 pod waits for it", "",
+			}, record.EndStalled, slo.Fail, "the API server has not answered for 8 s; 1 pod waits for it", "",
 		},
 		{
 			"a scheduler that acts again in time is a warning",
@@ -76,7 +76,7 @@ func TestWhoeverDoesNothingBrokeFirst(t *testing.T) {
 		if step.Verdict != tt.want {
 			t.Errorf("%s: %s, %s", tt.why, step.Verdict, step.VerdictWhy)
 		}
-		if tt.want == slo.Breached && !strings.HasPrefix(step.VerdictWhy, tt.first) {
+		if tt.want == slo.Fail && !strings.HasPrefix(step.VerdictWhy, tt.first) {
 			t.Errorf("%s: it begins not with who did nothing: %s", tt.why, step.VerdictWhy)
 		}
 		r := s.finish(design.Sweep{Levels: []float64{3}})

@@ -198,7 +198,7 @@ func stepThat(steps []*verdict.Judged, goal string, verdict slo.Verdict, headlin
 		switch {
 		case headline:
 			text += ": " + s.VerdictWhy
-		case broke >= 0 && verdict == slo.Breached:
+		case broke >= 0 && verdict == slo.Fail:
 			text += ": " + s.Breaches[broke].What
 		}
 		return text
@@ -207,7 +207,7 @@ func stepThat(steps []*verdict.Judged, goal string, verdict slo.Verdict, headlin
 }
 
 func exitCodeOf(v slo.Verdict) int {
-	if code, ok := map[slo.Verdict]int{slo.Pass: 0, slo.Breached: 1, slo.Invalid: 4}[v]; ok {
+	if code, ok := map[slo.Verdict]int{slo.Pass: 0, slo.Fail: 1, slo.Invalid: 4}[v]; ok {
 		return code
 	}
 	return 3

@@ -124,7 +124,7 @@ func NewGrid(vary []Varied, cells []Cell, metric string, margin, alpha float64) 
 	g.ExitCode, g.Verdict = worstCell(cells)
 	var parts []string
 	missing := len(cells)
-	for _, v := range []slo.Verdict{slo.Pass, slo.Breached, slo.Inconclusive, slo.Invalid} {
+	for _, v := range []slo.Verdict{slo.Pass, slo.Fail, slo.Inconclusive, slo.Invalid} {
 		if missing -= counts[v]; counts[v] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", counts[v], v))
 		}

@@ -40,17 +40,17 @@ func TestAStepsAccount(t *testing.T) {
 		{
 			"one is never there and tells nothing: what is followed to the timeout is certain",
 			func(s *script) { s.made("a b", 2); s.asked("c"); s.news("c Created Scheduled") },
-			record.EndTimeout, "2 ready, 1 never", slo.Breached, "all Ready: 1 of 3 did not reach it", "1 NotReady",
+			record.EndTimeout, "2 ready, 1 never", slo.Fail, "all Ready: 1 of 3 did not reach it", "1 NotReady",
 		},
 		{
 			"no news of one at all",
 			func(s *script) { s.made("a", 2); s.asked("b") },
-			record.EndTimeout, "1 ready, 1 never", slo.Breached, "1 of 2", "1 NoNews",
+			record.EndTimeout, "1 ready, 1 never", slo.Fail, "1 of 2", "1 NoNews",
 		},
 		{
 			"one is there a microsecond after the timeout: it counts as one that never was",
 			func(s *script) { s.made("a", 60.000001) },
-			record.EndHeld, "1 never", slo.Breached, "1 of 1", "1 TooLate",
+			record.EndHeld, "1 never", slo.Fail, "1 of 1", "1 TooLate",
 		},
 		{
 			"one is there right at the timeout",
@@ -64,17 +64,17 @@ func TestAStepsAccount(t *testing.T) {
 				s.asked("b", outcome(record.SlotFailed, 403, "exceeded quota"))
 				s.asked("c", outcome(record.SlotDropped, 0, ""))
 			},
-			record.EndStalled, "1 ready, 1 failed, 1 dropped", slo.Breached, "2 of 3", "1 HTTP 403",
+			record.EndStalled, "1 ready, 1 failed, 1 dropped", slo.Fail, "2 of 3", "1 HTTP 403",
 		},
 		{
 			"a request of three objects was refused: three did not reach it, and not nine",
 			func(s *script) { s.asked("d", grouped(3), outcome(record.SlotFailed, 500, "no")) },
-			record.EndStalled, "3 failed", slo.Breached, "3 of 3", "3 HTTP 500",
+			record.EndStalled, "3 failed", slo.Fail, "3 of 3", "3 HTTP 500",
 		},
 		{
 			"a request without an answer, and no news by the timeout: it is certain that nothing is there",
 			func(s *script) { s.asked("a", outcome(record.SlotUnknown, 0, "connection refused")) },
-			record.EndStalled, "1 never", slo.Breached, "1 of 1", "1 NoAnswer",
+			record.EndStalled, "1 never", slo.Fail, "1 of 1", "1 NoAnswer",
 		},
 		{
 			"a request without an answer whose object came all the same",
@@ -89,7 +89,7 @@ func TestAStepsAccount(t *testing.T) {
 		{
 			"no place for two",
 			func(s *script) { s.made("a", 2); unschedulable(s, "b"); unschedulable(s, "c") },
-			record.EndStalled, "1 ready, 2 never", slo.Breached, "2 of 3", "2 Too many pods on 3 of 3",
+			record.EndStalled, "1 ready, 2 never", slo.Fail, "2 of 3", "2 Too many pods on 3 of 3",
 		},
 		{
 			"no place at first",
@@ -107,7 +107,7 @@ func TestAStepsAccount(t *testing.T) {
 				s.made("a b", 2)
 				s.at(20).state("b", "CrashLoopBackOff", "back-off 10s restarting failed container", lost)
 			},
-			record.EndHeld, "1 ready, 1 never", slo.Breached, "1 of 2", "1 CrashLoopBackOff",
+			record.EndHeld, "1 ready, 1 never", slo.Fail, "1 of 2", "1 CrashLoopBackOff",
 		},
 		{
 			"one fell and is there again",
@@ -121,12 +121,12 @@ func TestAStepsAccount(t *testing.T) {
 		{
 			"somebody deleted one",
 			func(s *script) { s.made("a b", 2); s.at(20).news("b Deleted") },
-			record.EndHeld, "1 ready, 1 never", slo.Breached, "1 of 2", "1 Deleted",
+			record.EndHeld, "1 ready, 1 never", slo.Fail, "1 of 2", "1 Deleted",
 		},
 		{
 			"one was drained: that it was told to go is no reason, that it is gone is",
 			func(s *script) { s.made("a", 2); s.at(20).state("a", "Deleting", "", lost); s.news("a Deleted") },
-			record.EndHeld, "1 never", slo.Breached, "1 of 1", "1 Deleted",
+			record.EndHeld, "1 never", slo.Fail, "1 of 1", "1 Deleted",
 		},
 		{
 			"one was evicted and then removed: the reason is the eviction",
@@ -135,7 +135,7 @@ func TestAStepsAccount(t *testing.T) {
 				s.at(20).state("a", "Evicted", "the node was low on memory", lost, failed)
 				s.news("a Deleted")
 			},
-			record.EndHeld, "1 never", slo.Breached, "1 of 1", "1 Evicted",
+			record.EndHeld, "1 never", slo.Fail, "1 of 1", "1 Evicted",
 		},
 		{
 			"the user cut the step: what was not there yet is lost, never a breach",
@@ -160,12 +160,12 @@ func TestAStepsAccount(t *testing.T) {
 				s.state("a", "OutOfpods", "", failed)
 				s.asked("b")
 			},
-			record.EndInterrupted, "1 never, 1 lost", slo.Breached, "1 of 2", "1 NoNews, 1 OutOfpods",
+			record.EndInterrupted, "1 never, 1 lost", slo.Fail, "1 of 2", "1 NoNews, 1 OutOfpods",
 		},
 		{
 			"the user cut the step when there was no place for one",
 			func(s *script) { s.made("a", 2); unschedulable(s, "b") },
-			record.EndInterrupted, "1 ready, 1 never", slo.Breached, "1 of 2", "1 Too many pods on 3 of 3",
+			record.EndInterrupted, "1 ready, 1 never", slo.Fail, "1 of 2", "1 Too many pods on 3 of 3",
 		},
 		{
 			"a guard cut the step: what was not there yet is lost, and the breach is the guard's",
@@ -174,7 +174,7 @@ func TestAStepsAccount(t *testing.T) {
 				s.asked("b")
 				s.put(&record.Guard{Name: "nodesNotReady", Value: 1, Bound: 1})
 			},
-			record.EndGuard, "1 ready, 1 lost", slo.Breached, "guard:nodesNotReady", "1 NoNews",
+			record.EndGuard, "1 ready, 1 lost", slo.Fail, "guard:nodesNotReady", "1 NoNews",
 		},
 		{
 			"the watch is cut at the end: what was not there by then is lost",
@@ -199,7 +199,7 @@ func TestAStepsAccount(t *testing.T) {
 				s.put(cutWatch)
 				s.put(&record.Fault{What: "watch cut", From: 1, To: 2, Healed: true})
 			},
-			record.EndTimeout, "1 ready, 1 never", slo.Breached, "1 of 2", "1 NoNews",
+			record.EndTimeout, "1 ready, 1 never", slo.Fail, "1 of 2", "1 NoNews",
 		},
 		{
 			"another fault's end does not heal the watch",
@@ -225,7 +225,7 @@ func TestAStepsAccount(t *testing.T) {
 				s.asked("d", grouped(3))
 				s.news("d-1/d Created Scheduled Ready, d-2/d Created Scheduled Ready")
 			},
-			record.EndTimeout, "2 ready, 1 never", slo.Breached, "1 of 3", "1 NoNews",
+			record.EndTimeout, "2 ready, 1 never", slo.Fail, "1 of 3", "1 NoNews",
 		},
 		{
 			"a controller is faster than the answer to the request",
@@ -244,7 +244,7 @@ func TestAStepsAccount(t *testing.T) {
 				s.at(20).state("d-1/d", "Deleting", "", lost)
 				s.news("d-1/d Deleted, d-3/d Created Ready")
 			},
-			record.EndHeld, "2 ready", slo.Breached, "replaced: 1 object replaced others", "",
+			record.EndHeld, "2 ready", slo.Fail, "replaced: 1 object replaced others", "",
 		},
 		{
 			"a controller replaced one, and the new one is not there: each slot counts once",
@@ -254,7 +254,7 @@ func TestAStepsAccount(t *testing.T) {
 				s.at(20).news("d-1/d Deleted, d-3/d Created")
 				s.state("d-3/d", "ImagePullBackOff", "not found")
 			},
-			record.EndTimeout, "1 ready, 1 never", slo.Breached, "1 of 2", "1 ImagePullBackOff",
+			record.EndTimeout, "1 ready, 1 never", slo.Fail, "1 of 2", "1 ImagePullBackOff",
 		},
 		{
 			"somebody replaced one under its own name",
@@ -262,12 +262,12 @@ func TestAStepsAccount(t *testing.T) {
 				s.made("a", 2)
 				s.at(20).news("a Deleted, a Created Scheduled Ready")
 			},
-			record.EndHeld, "1 ready", slo.Breached, "replaced: 1 object", "",
+			record.EndHeld, "1 ready", slo.Fail, "replaced: 1 object", "",
 		},
 		{
 			"somebody replaced one under its own name, and its end went unseen",
 			func(s *script) { s.made("a", 2); s.at(20).news("a Created") },
-			record.EndTimeout, "1 never", slo.Breached, "replaced: 1 object", "1 NotReady",
+			record.EndTimeout, "1 never", slo.Fail, "replaced: 1 object", "1 NotReady",
 		},
 		{
 			"news of what was never asked for, and of its end",
@@ -335,7 +335,7 @@ func TestAStepWithoutAnEnd(t *testing.T) {
 			s.asked("a")
 			s.news("a Created")
 			s.state("a", "Evicted", "", failed)
-		}, "1 never", slo.Breached},
+		}, "1 never", slo.Fail},
 	} {
 		s := newScript(t)
 		s.begin(3, func(b *record.StepEvent) { b.Units = 9 })
@@ -380,39 +380,39 @@ func TestObjectsOfEarlierSteps(t *testing.T) {
 		{
 			"all stay: the second step judges its own latencies",
 			func(s *script) { s.made("a b", 1) }, func(s *script) { s.made("c", 30) }, record.EndHeld,
-			[2]step{{"2 ready", slo.Pass, "", 2}, {"3 ready", slo.Breached, "Ready p50 <= 5s: it was 30s", 1}},
+			[2]step{{"2 ready", slo.Pass, "", 2}, {"3 ready", slo.Fail, "Ready p50 <= 5s: it was 30s", 1}},
 		},
 		{
 			"one that took too long in its own step is there in the next",
 			func(s *script) { s.made("a", 61) }, func(s *script) { s.made("b", 1) }, record.EndHeld,
-			[2]step{{"1 never", slo.Breached, "never reached", 1}, {"2 ready", slo.Pass, "", 1}},
+			[2]step{{"1 never", slo.Fail, "never reached", 1}, {"2 ready", slo.Pass, "", 1}},
 		},
 		{
 			"one falls in the second step: that step fails, though its own are there",
 			func(s *script) { s.made("a", 1) },
 			func(s *script) { s.made("b", 1); s.state("a", "CrashLoopBackOff", "", lost) }, record.EndHeld,
-			[2]step{{"1 ready", slo.Pass, "", 1}, {"1 ready, 1 never", slo.Breached, "all Ready: 1 of 2", 1}},
+			[2]step{{"1 ready", slo.Pass, "", 1}, {"1 ready, 1 never", slo.Fail, "all Ready: 1 of 2", 1}},
 		},
 		{
 			"one gets there in the second step",
 			func(s *script) { s.asked("a"); s.news("a Created") }, func(s *script) { s.made("b", 1); s.news("a Ready") }, record.EndTimeout,
-			[2]step{{"1 never", slo.Breached, "1 of 1", 1}, {"2 ready", slo.Pass, "", 1}},
+			[2]step{{"1 never", slo.Fail, "1 of 1", 1}, {"2 ready", slo.Pass, "", 1}},
 		},
 		{
 			"one is replaced in the second step",
 			func(s *script) { s.asked("d", grouped(1)); s.news("d-1/d Created Ready") },
 			func(s *script) { s.made("b", 1); s.news("d-1/d Deleted, d-2/d Created Ready") }, record.EndHeld,
-			[2]step{{"1 ready", slo.Pass, "", 1}, {"2 ready", slo.Breached, "replaced: 1 object", 1}},
+			[2]step{{"1 ready", slo.Pass, "", 1}, {"2 ready", slo.Fail, "replaced: 1 object", 1}},
 		},
 		{
 			"one was replaced in the first step: the second finds it in its place",
 			func(s *script) { s.made("a", 1); s.news("a Deleted, a Created Ready") }, func(s *script) { s.made("b", 1) }, record.EndHeld,
-			[2]step{{"1 ready", slo.Breached, "replaced: 1 object", 1}, {"2 ready", slo.Pass, "", 1}},
+			[2]step{{"1 ready", slo.Fail, "replaced: 1 object", 1}, {"2 ready", slo.Pass, "", 1}},
 		},
 		{
 			"one was refused in the first step: it is missing in the second as well",
 			func(s *script) { s.asked("a", outcome(record.SlotFailed, 500, "")) }, func(s *script) { s.made("b", 1) }, record.EndStalled,
-			[2]step{{"1 failed", slo.Breached, "1 of 1", 1}, {"1 ready, 1 failed", slo.Breached, "all Ready: 1 of 2 did not reach it", 1}},
+			[2]step{{"1 failed", slo.Fail, "1 of 1", 1}, {"1 ready, 1 failed", slo.Fail, "all Ready: 1 of 2 did not reach it", 1}},
 		},
 		{
 			"the second step asks for nothing new: latencies cannot be judged",
@@ -546,50 +546,50 @@ func TestObjectives(t *testing.T) {
 		because   string
 	}{
 		{"the 2nd of 4 is the median", four, record.EndHeld, "Ready p50 <= 2s", slo.Pass, ""},
-		{"and is not below itself", four, record.EndHeld, "Ready p50 < 2s", slo.Breached, "Ready p50 < 2s: it was 2s"},
+		{"and is not below itself", four, record.EndHeld, "Ready p50 < 2s", slo.Fail, "Ready p50 < 2s: it was 2s"},
 		{"the 3rd of 4 is p75", four, record.EndHeld, "Ready p75 <= 3s", slo.Pass, ""},
-		{"the 4th is p76", four, record.EndHeld, "Ready p76 <= 3s", slo.Breached, "it was 4s"},
+		{"the 4th is p76", four, record.EndHeld, "Ready p76 <= 3s", slo.Fail, "it was 4s"},
 		{"right at the timeout is in time", func(s *script) { s.made("a", 60) }, record.EndHeld, "Ready p50 <= 60s", slo.Pass, ""},
 		{"one that never came leaves the median alone", three, record.EndTimeout, "Ready p50 <= 2s", slo.Pass, ""},
-		{"and is infinitely late", three, record.EndTimeout, "Ready p99 <= 1h", slo.Breached, "never reached"},
+		{"and is infinitely late", three, record.EndTimeout, "Ready p99 <= 1h", slo.Fail, "never reached"},
 		{"it reached an earlier milestone in time", three, record.EndTimeout, "ContainersStarted p99 <= 1s", slo.Pass, ""},
 		{"lost, it may have been in time or not", three, record.EndInterrupted, "Ready p99 <= 5s", slo.Inconclusive, "it depends on 1 object whose state is unknown"},
-		{"lost, it cannot save a median that is over", three, record.EndInterrupted, "Ready p75 <= 1s", slo.Breached, "it was 3s"},
+		{"lost, it cannot save a median that is over", three, record.EndInterrupted, "Ready p75 <= 1s", slo.Fail, "it was 3s"},
 		{"lost, it does not decide, but nothing passes", three, record.EndInterrupted, "Ready p50 <= 2s", slo.Inconclusive, "the state of 1 object is unknown"},
-		{"lost, but it had reached this milestone: nothing is open about it", three, record.EndInterrupted, "ContainersStarted p99 > 1h", slo.Breached, "it was 0s"},
+		{"lost, but it had reached this milestone: nothing is open about it", three, record.EndInterrupted, "ContainersStarted p99 > 1h", slo.Fail, "it was 0s"},
 		{"refused is not lost: an interrupted step with one of each",
 			func(s *script) { three(s); s.asked("e", outcome(record.SlotFailed, 500, "")) },
-			record.EndInterrupted, "Ready p99 <= 5s", slo.Breached, "never reached"},
+			record.EndInterrupted, "Ready p99 <= 5s", slo.Fail, "never reached"},
 		{"beyond the timeout and lost later: too late in any case",
 			func(s *script) { s.made("a", 61); s.at(65).state("a", "NodeLost", "", lost) },
-			record.EndInterrupted, "Ready p50 <= 5s", slo.Breached, "never reached"},
+			record.EndInterrupted, "Ready p50 <= 5s", slo.Fail, "never reached"},
 		{"lost, it may be as late as is asked for, or not", three, record.EndInterrupted, "Ready p99 > 1h", slo.Inconclusive, "it depends on 1 object"},
-		{"a milestone that was never heard of", four, record.EndHeld, "Ready p50 <= 2s; all Bound", slo.Breached, "all Bound: 4 of 4"},
+		{"a milestone that was never heard of", four, record.EndHeld, "Ready p50 <= 2s; all Bound", slo.Fail, "all Bound: 4 of 4"},
 		{"all, without a bound of its own", four, record.EndHeld, "all Ready", slo.Pass, ""},
 		{"all within a bound", four, record.EndHeld, "all Ready within 4s", slo.Pass, ""},
-		{"all but one within a bound", four, record.EndHeld, "all Ready within 3999ms", slo.Breached, "1 of 4"},
+		{"all but one within a bound", four, record.EndHeld, "all Ready within 3999ms", slo.Fail, "1 of 4"},
 		{"all within a bound, but one fell later: it is not there",
 			func(s *script) { four(s); s.at(20).state("a", "CrashLoopBackOff", "", lost) },
-			record.EndHeld, "all Ready within 4s", slo.Breached, "1 of 4"},
+			record.EndHeld, "all Ready within 4s", slo.Fail, "1 of 4"},
 		{"a bound beyond the step timeout changes nothing: nobody waited",
-			func(s *script) { s.made("a", 61) }, record.EndHeld, "all Ready within 2m", slo.Breached, "1 of 1"},
+			func(s *script) { s.made("a", 61) }, record.EndHeld, "all Ready within 2m", slo.Fail, "1 of 1"},
 		{"nor for an earlier milestone",
 			func(s *script) { s.asked("a"); s.news("a Created"); s.at(61).news("a ContainersStarted") },
-			record.EndTimeout, "all ContainersStarted within 2m", slo.Breached, "1 of 1"},
+			record.EndTimeout, "all ContainersStarted within 2m", slo.Fail, "1 of 1"},
 		{"all have an earlier milestone", three, record.EndTimeout, "all ContainersStarted", slo.Pass, ""},
 		{"all have an earlier milestone, but one is gone",
-			func(s *script) { three(s); s.at(20).news("d Deleted") }, record.EndTimeout, "all ContainersStarted", slo.Breached, "1 of 4"},
+			func(s *script) { three(s); s.at(20).news("d Deleted") }, record.EndTimeout, "all ContainersStarted", slo.Fail, "1 of 4"},
 		{"late and then lost: the lateness is certain",
 			func(s *script) { s.made("a", 9); s.at(20).state("a", "Deleting", "", lost) },
-			record.EndInterrupted, "all Ready within 5s", slo.Breached, "1 of 1"},
+			record.EndInterrupted, "all Ready within 5s", slo.Fail, "1 of 1"},
 		{"in time and then lost: open",
 			func(s *script) { s.made("a", 1); s.at(20).state("a", "NodeLost", "", lost) },
 			record.EndInterrupted, "all Ready within 5s", slo.Inconclusive, "1 of 1"},
 		{"no request failed", four, record.EndHeld, "errors < 1%", slo.Pass, ""},
-		{"one of five failed", func(s *script) { four(s); s.asked("e", outcome(record.SlotFailed, 500, "")) }, record.EndStalled, "errors < 20%", slo.Breached, "it was 20%"},
+		{"one of five failed", func(s *script) { four(s); s.asked("e", outcome(record.SlotFailed, 500, "")) }, record.EndStalled, "errors < 20%", slo.Fail, "it was 20%"},
 		{"one of five, at the bound", func(s *script) { four(s); s.asked("e", outcome(record.SlotFailed, 500, "")) }, record.EndStalled, "errors <= 20%", slo.Pass, ""},
-		{"one of five got no answer", func(s *script) { four(s); s.asked("e", outcome(record.SlotUnknown, 0, "")) }, record.EndStalled, "errors < 20%", slo.Breached, "it was 20%"},
-		{"one of five was dropped", func(s *script) { four(s); s.asked("e", outcome(record.SlotDropped, 0, "")) }, record.EndStalled, "errors < 20%", slo.Breached, "it was 20%"},
+		{"one of five got no answer", func(s *script) { four(s); s.asked("e", outcome(record.SlotUnknown, 0, "")) }, record.EndStalled, "errors < 20%", slo.Fail, "it was 20%"},
+		{"one of five was dropped", func(s *script) { four(s); s.asked("e", outcome(record.SlotDropped, 0, "")) }, record.EndStalled, "errors < 20%", slo.Fail, "it was 20%"},
 		{"one request of two failed, whatever each asked for", func(s *script) {
 			s.asked("d", grouped(9))
 			s.asked("e", grouped(1), outcome(record.SlotFailed, 500, ""))
@@ -604,13 +604,13 @@ func TestObjectives(t *testing.T) {
 			s.asked("d", grouped(4))
 			s.at(4).put(&record.StepEvent{Phase: record.PhaseLoaded})
 			s.at(5).news("d-1/d Created Ready, d-2/d Created Ready, d-3/d Created Ready, d-4/d Created Ready")
-		}, record.EndHeld, "achieved >= 81%", slo.Breached, "it was 80%"},
+		}, record.EndHeld, "achieved >= 81%", slo.Fail, "it was 80%"},
 		{"no object was ready at all", func(s *script) { s.asked("a"); s.at(4).put(&record.StepEvent{Phase: record.PhaseLoaded}) },
-			record.EndTimeout, "achieved > 0%", slo.Breached, "it was 0%"},
+			record.EndTimeout, "achieved > 0%", slo.Fail, "it was 0%"},
 		{"no object was ready when it was cut", func(s *script) { s.asked("a"); s.at(4).put(&record.StepEvent{Phase: record.PhaseLoaded}) },
 			record.EndInterrupted, "achieved > 0%", slo.Inconclusive, "the rate is unknown"},
 		{"how fast it was asked for is unknown", four, record.EndHeld, "achieved > 0%", slo.Inconclusive, "the rate is unknown"},
-		{"one breach outweighs what is unknown", three, record.EndTimeout, "achieved > 0%; all Ready", slo.Breached, "1 of 4"},
+		{"one breach outweighs what is unknown", three, record.EndTimeout, "achieved > 0%; all Ready", slo.Fail, "1 of 4"},
 	} {
 		s := newScript(t, "g="+tt.objective)
 		s.begin(4)
@@ -619,7 +619,7 @@ func TestObjectives(t *testing.T) {
 		if c.Verdict != tt.verdict || !strings.Contains(c.VerdictWhy, tt.because) {
 			t.Errorf("%s (%s): %s: %s, want %s, %s", tt.why, tt.objective, c.Verdict, c.VerdictWhy, tt.verdict, tt.because)
 		}
-		if (c.Verdict == slo.Breached) != slices.ContainsFunc(c.Breaches, func(b result.Breach) bool { return b.Decided }) {
+		if (c.Verdict == slo.Fail) != slices.ContainsFunc(c.Breaches, func(b result.Breach) bool { return b.Decided }) {
 			t.Errorf("%s: a %s with the breaches %+v", tt.why, c.Verdict, c.Breaches)
 		}
 	}
@@ -671,7 +671,7 @@ func TestBreachesAreNotedOnce(t *testing.T) {
 		t.Errorf("the guard's breach: %+v", b)
 	}
 	for _, g := range r.Goals {
-		if g.Verdict != slo.Breached {
+		if g.Verdict != slo.Fail {
 			t.Errorf("goal %s: %s, though a guard tripped", g.Name, g.Verdict)
 		}
 	}

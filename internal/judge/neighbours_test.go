@@ -26,21 +26,21 @@ func TestNeighboursDecide(t *testing.T) {
 		want   string // the goals' verdicts
 	}{
 		{"it held", func(s *script) { s.made("a b", 1) }, always, record.EndHeld, "pass pass"},
-		{"slow, on a machine of its own", slow, func(int) bool { return false }, record.EndHeld, "pass breach"},
+		{"slow, on a machine of its own", slow, func(int) bool { return false }, record.EndHeld, "pass fail"},
 		{"slow, beside others", slow, always, record.EndHeld, "pass invalid"},
 		{"others worked shortly before it could no longer hold", slow, func(second int) bool { return second < 7 }, record.EndHeld, "pass invalid"},
-		{"they worked later", slow, func(second int) bool { return second > 14 }, record.EndHeld, "pass breach"},
+		{"they worked later", slow, func(second int) bool { return second > 14 }, record.EndHeld, "pass fail"},
 		{"time ran out", never, always, record.EndTimeout, "invalid invalid"},
-		{"time ran out, on a machine of its own", never, func(int) bool { return false }, record.EndTimeout, "breach breach"},
+		{"time ran out, on a machine of its own", never, func(int) bool { return false }, record.EndTimeout, "fail fail"},
 		{"no node had room", func(s *script) {
 			never(s)
 			s.state("a", "Unschedulable", "0/4 nodes are available: 4 Too many pods.")
-		}, always, record.EndStalled, "breach breach"},
-		{"it failed for good", func(s *script) { never(s); s.state("a", "Error", "exit code 1", failed) }, always, record.EndStalled, "breach breach"},
+		}, always, record.EndStalled, "fail fail"},
+		{"it failed for good", func(s *script) { never(s); s.state("a", "Error", "exit code 1", failed) }, always, record.EndStalled, "fail fail"},
 		{"one was refused, and one was slow", func(s *script) {
 			s.asked("a", outcome(record.SlotFailed, 403, "forbidden"))
 			s.made("b", 9)
-		}, always, record.EndStalled, "breach breach"},
+		}, always, record.EndStalled, "fail fail"},
 		{"a request had no answer in time", func(s *script) {
 			s.asked("a", outcome(record.SlotFailed, 0, "context deadline exceeded"))
 			s.made("b", 1)
@@ -52,11 +52,11 @@ func TestNeighboursDecide(t *testing.T) {
 		{"the connection was refused", func(s *script) {
 			s.asked("a", outcome(record.SlotFailed, 0, "connection refused"))
 			s.made("b", 1)
-		}, always, record.EndStalled, "breach breach"},
+		}, always, record.EndStalled, "fail fail"},
 		{"a guard ended it", func(s *script) {
 			never(s)
 			s.put(&record.Guard{Name: "diskPressure", Value: 1, Bound: 1})
-		}, always, record.EndGuard, "breach breach"},
+		}, always, record.EndGuard, "fail fail"},
 	} {
 		s := newScript(t, goals...)
 		s.begin(2)
@@ -103,7 +103,7 @@ func TestAFinalTroubleIsNamed(t *testing.T) {
 	s.news("a Created")
 	s.at(2).state("a", "DeadlineExceeded", "it was active for too long", failed, func(x *record.State) { x.Class = "givenUp" })
 	step := s.at(3).end(record.EndStalled)
-	if want := "all Ready: 1 of 2 did not reach it; 1 never will: jobs were given up"; step.Verdict != slo.Breached || step.VerdictWhy != want {
+	if want := "all Ready: 1 of 2 did not reach it; 1 never will: jobs were given up"; step.Verdict != slo.Fail || step.VerdictWhy != want {
 		t.Errorf("%s: %s, want %s", step.Verdict, step.VerdictWhy, want)
 	}
 	if x := step.Breaches[0]; x.Kind != "givenUp" || x.What != "jobs were given up" || x.Message != "DeadlineExceeded: it was active for too long" {

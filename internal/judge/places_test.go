@@ -70,7 +70,7 @@ func TestPlacesOfALevel(t *testing.T) {
 		{"a guard ends the step", func(s *script) {
 			s.put(placed("n2", "gone", "was deleted"))
 			s.put(&record.Guard{Name: "nodesNotReady", Value: 1, Bound: 1})
-		}, nil, slo.Breached, slo.Inconclusive, "n2 was deleted in step 1", "n2 was deleted"},
+		}, nil, slo.Fail, slo.Inconclusive, "n2 was deleted in step 1", "n2 was deleted"},
 		{"an objective that breaks besides decides nothing", func(s *script) {
 			s.put(placed("n2", "gone", "was deleted"))
 			s.state("a", "Error", "", lost, failed)
@@ -110,7 +110,7 @@ func TestPlacesOfALevel(t *testing.T) {
 				says = step.VerdictWhy
 			}
 			for _, b := range step.Breaches {
-				if b.Decided && step.Verdict != slo.Breached {
+				if b.Decided && step.Verdict != slo.Fail {
 					t.Errorf("%s: step %d is %s, and %s decided", c.why, step.ID, step.Verdict, b.What)
 				}
 			}

@@ -107,7 +107,7 @@ func TestLoadLines(t *testing.T) {
 		t.Errorf("%s (%s): %+v", r.Verdict, r.Why, line)
 	}
 	quick := r.Goals[1]
-	if quick.Verdict != slo.Breached || quick.LoadLine.Level != nil || show(quick.LoadLine.LowestFailing) != "2" || !strings.HasPrefix(quick.LoadLine.Binding, "Ready p50 < 1s: it was 1") {
+	if quick.Verdict != slo.Fail || quick.LoadLine.Level != nil || show(quick.LoadLine.LowestFailing) != "2" || !strings.HasPrefix(quick.LoadLine.Binding, "Ready p50 < 1s: it was 1") {
 		t.Errorf("a goal that nothing holds: %s, %+v: its binding is its own, not another goal's", quick.Verdict, quick.LoadLine)
 	}
 	if same := r.Goals[2].LoadLine; show(same.Level) != "4" {
@@ -167,7 +167,7 @@ func TestAGuardBinds(t *testing.T) {
 	if c := s.end(record.EndGuard); account(c.Objects) != "2 ready, 1 never, 1 lost" {
 		t.Errorf("%s", account(c.Objects))
 	}
-	if r := s.finish(small); r.Verdict != slo.Breached || r.LoadLine.Binding != "guard:nodesNotReady" {
+	if r := s.finish(small); r.Verdict != slo.Fail || r.LoadLine.Binding != "guard:nodesNotReady" {
 		t.Errorf("%s: %+v", r.Verdict, r.LoadLine)
 	}
 }
@@ -200,7 +200,7 @@ func TestAnInconclusiveStepDoesNotBind(t *testing.T) {
 	s.begin(2)
 	s.asked("a")
 	s.end(record.EndInterrupted)
-	if r := s.finish(small); r.Verdict != slo.Breached || r.LoadLine.Binding != "CrashLoopBackOff" {
+	if r := s.finish(small); r.Verdict != slo.Fail || r.LoadLine.Binding != "CrashLoopBackOff" {
 		t.Errorf("%s, bound by %q", r.Verdict, r.LoadLine.Binding)
 	}
 }
@@ -244,7 +244,7 @@ func TestNextStep(t *testing.T) {
 }
 
 func TestExitCodes(t *testing.T) {
-	for verdict, want := range map[slo.Verdict]int{slo.Pass: 0, slo.Breached: 1, slo.Inconclusive: 3, slo.Invalid: 4, "": 3} {
+	for verdict, want := range map[slo.Verdict]int{slo.Pass: 0, slo.Fail: 1, slo.Inconclusive: 3, slo.Invalid: 4, "": 3} {
 		if got := exitCodeOf(verdict); got != want {
 			t.Errorf("%q exits with %d, want %d", verdict, got, want)
 		}
@@ -484,15 +484,15 @@ func TestRequiredGoals(t *testing.T) {
 		want    int
 		why     string
 	}{
-		{"", []slo.Verdict{slo.Pass, slo.Breached}, 0, "the headline alone"},
-		{"", []slo.Verdict{slo.Breached, slo.Pass}, 1, "the headline alone, which failed"},
-		{"b", []slo.Verdict{slo.Pass, slo.Breached}, 1, "another goal"},
-		{"b", []slo.Verdict{slo.Breached, slo.Pass}, 0, "another goal, which held where the headline did not"},
-		{"a", []slo.Verdict{slo.Pass, slo.Breached}, 0, "the headline by its name"},
+		{"", []slo.Verdict{slo.Pass, slo.Fail}, 0, "the headline alone"},
+		{"", []slo.Verdict{slo.Fail, slo.Pass}, 1, "the headline alone, which failed"},
+		{"b", []slo.Verdict{slo.Pass, slo.Fail}, 1, "another goal"},
+		{"b", []slo.Verdict{slo.Fail, slo.Pass}, 0, "another goal, which held where the headline did not"},
+		{"a", []slo.Verdict{slo.Pass, slo.Fail}, 0, "the headline by its name"},
 		{plan.RequireAll, []slo.Verdict{slo.Pass, slo.Pass, slo.Pass}, 0, "all held"},
-		{plan.RequireAll, []slo.Verdict{slo.Pass, slo.Pass, slo.Breached}, 1, "one of all failed"},
-		{plan.RequireAll, []slo.Verdict{slo.Breached, slo.Inconclusive, slo.Pass}, 3, "what is unknown is worse than what failed"},
-		{plan.RequireAll, []slo.Verdict{slo.Inconclusive, slo.Invalid, slo.Breached}, 4, "an invalid one is the worst"},
+		{plan.RequireAll, []slo.Verdict{slo.Pass, slo.Pass, slo.Fail}, 1, "one of all failed"},
+		{plan.RequireAll, []slo.Verdict{slo.Fail, slo.Inconclusive, slo.Pass}, 3, "what is unknown is worse than what failed"},
+		{plan.RequireAll, []slo.Verdict{slo.Inconclusive, slo.Invalid, slo.Fail}, 4, "an invalid one is the worst"},
 	} {
 		r := result.Result{Require: c.require, Verdict: c.goals[0]}
 		for i, v := range c.goals {

@@ -21,7 +21,7 @@ import (
 // and some that the first one had too.
 func brokenResult() result.Result {
 	held := stepAt(1, 100, record.PurposeSweep, slo.Pass, "every objective held", account(2000, 2000, 0, 0), figure(0.35), figure(1.4321))
-	failed := stepAt(2, 200, record.PurposeSweep, slo.Breached, "all Ready: 1800 of 4000 did not reach it", account(4000, 2200, 1800, 0), figure(0.51), nil)
+	failed := stepAt(2, 200, record.PurposeSweep, slo.Fail, "all Ready: 1800 of 4000 did not reach it", account(4000, 2200, 1800, 0), figure(0.51), nil)
 	failed.ReachSeconds = figure(1.5)
 	probe := result.Breach{
 		Time: "2030-01-02T03:04:05.500000Z", Step: 1, Kind: "probes", What: "readiness probes failed", Count: 3,
@@ -44,9 +44,9 @@ func brokenResult() result.Result {
 		{Object: "ns/pod-4", Error: "the node is out of reach"},
 	}
 	return result.Result{
-		Schema: result.Schema, ObjectKind: pods(), Experiment: "density", Workload: "node-density", Kind: "sweep", Verdict: slo.Breached, Why: "1 of 2 levels failed",
+		Schema: result.Schema, ObjectKind: pods(), Experiment: "density", Workload: "node-density", Kind: "sweep", Verdict: slo.Fail, Why: "1 of 2 levels failed",
 		Steps: []result.Step{held, failed}, Arrived: "Ready", Breaches: []result.Breach{probe, usual, first, missing},
-		Goals: []result.GoalResult{{Name: "ready", SLO: []string{"all Ready"}, Verdict: slo.Breached}},
+		Goals: []result.GoalResult{{Name: "ready", SLO: []string{"all Ready"}, Verdict: slo.Fail}},
 		BrokeFirst: &result.BrokeFirst{
 			Goal: "ready", Step: 2, Level: 200, Breach: first, Says: "a limit of one or more components was reached; the functional maximum is lower than these conditions",
 			Conditions: &result.Conditions{Time: first.Time, NormalStep: 1, Figures: []result.Figure{

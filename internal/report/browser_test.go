@@ -333,7 +333,7 @@ func chartsAreOperatedByKeyboard(p *tab, dir record.Dir) {
 			t.Errorf("%s changes nothing", click)
 		}
 	}
-	failing := `document.querySelectorAll('#ladder-chart use[href="#v-breach"]').length`
+	failing := `document.querySelectorAll('#ladder-chart use[href="#v-fail"]').length`
 	before := eval[int](p, failing)
 	must(t, chromedp.Do(p.ctx, chromedp.Evaluate[chromedp.Void](`(s => { s.selectedIndex = 1; s.dispatchEvent(new Event('change')) })(document.querySelector('#ladder-controls select'))`)))
 	if after := eval[int](p, failing); after <= before {

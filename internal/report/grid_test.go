@@ -31,7 +31,7 @@ func searched(params map[string]string, name string, level, failing float64) jud
 	if level > 0 {
 		line.Level = &level
 	} else {
-		c.Verdict, c.ExitCode = slo.Breached, 1
+		c.Verdict, c.ExitCode = slo.Fail, 1
 	}
 	if failing > 0 {
 		line.LowestFailing = &failing
@@ -40,7 +40,7 @@ func searched(params map[string]string, name string, level, failing float64) jud
 	for i, s := range []struct {
 		at      float64
 		verdict slo.Verdict
-	}{{level, slo.Pass}, {failing, slo.Breached}, {level, slo.Inconclusive}} {
+	}{{level, slo.Pass}, {failing, slo.Fail}, {level, slo.Inconclusive}} {
 		if s.at > 0 {
 			c.Steps = append(c.Steps, result.Step{ID: i + 1, StepPlan: record.StepPlan{Level: s.at, Purpose: "ramp"}, LevelReached: s.at, Verdict: s.verdict, VerdictWhy: "all Ready: 1 of 10 did not reach it"})
 		}
@@ -59,7 +59,7 @@ func swept(params map[string]string, name string, levels []float64, p99 ...float
 		s := result.Step{ID: i + 1, StepPlan: record.StepPlan{Level: levels[i%len(levels)], Replicate: i/len(levels) + 1, Purpose: "sweep"}, Verdict: slo.Pass, AchievedRate: &rate}
 		if v == 0 {
 			p50, l.P99, l.Censored = 0.003, nil, 2
-			s.Verdict, c.Verdict, c.ExitCode = slo.Breached, slo.Breached, 1
+			s.Verdict, c.Verdict, c.ExitCode = slo.Fail, slo.Fail, 1
 		}
 		s.Latency = map[string]result.Latency{"Ready": l}
 		c.Steps = append(c.Steps, s)

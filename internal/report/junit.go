@@ -62,7 +62,7 @@ func JUnit(w io.Writer, r result.Result) error {
 		if !follows {
 			said = "the exit code does not follow this goal; " + said
 		}
-		s.add(class, name, slices.Index([]slo.Verdict{slo.Pass, slo.Breached}, g.Verdict), said, view.GoalSentence(g), follows)
+		s.add(class, name, slices.Index([]slo.Verdict{slo.Pass, slo.Fail}, g.Verdict), said, view.GoalSentence(g), follows)
 	}
 	return s.write(w)
 }

@@ -26,12 +26,12 @@ func TestJUnit(t *testing.T) {
 		tests, fail, errs, skipped int
 	}{
 		{"one goal held", result.Result{Goals: goals(slo.Pass)}, 1, 0, 0, 0},
-		{"one failed", result.Result{Goals: goals(slo.Breached)}, 1, 1, 0, 0},
+		{"one failed", result.Result{Goals: goals(slo.Fail)}, 1, 1, 0, 0},
 		{"one is not decided", result.Result{Goals: goals(slo.Inconclusive)}, 1, 0, 1, 0},
 		{"one is invalid", result.Result{Goals: goals(slo.Invalid)}, 1, 0, 1, 0},
-		{"a further goal failed", result.Result{Goals: goals(slo.Pass, slo.Breached)}, 2, 0, 0, 1},
-		{"every goal is required", result.Result{Require: "all", Goals: goals(slo.Pass, slo.Breached, slo.Inconclusive)}, 3, 1, 1, 0},
-		{"another goal is required", result.Result{Require: "b", Goals: goals(slo.Breached, slo.Pass)}, 2, 0, 0, 1},
+		{"a further goal failed", result.Result{Goals: goals(slo.Pass, slo.Fail)}, 2, 0, 0, 1},
+		{"every goal is required", result.Result{Require: "all", Goals: goals(slo.Pass, slo.Fail, slo.Inconclusive)}, 3, 1, 1, 0},
+		{"another goal is required", result.Result{Require: "b", Goals: goals(slo.Fail, slo.Pass)}, 2, 0, 0, 1},
 		{"a comparison that is worse", result.Result{Kind: "ab", ExitCode: 1, Verdict: "worse", Goals: goals(slo.Pass), Comparison: &compare.Comparison{}}, 1, 1, 0, 0},
 		{"a comparison that is not decided", result.Result{Kind: "ab", ExitCode: 3, Goals: goals(slo.Pass), Comparison: &compare.Comparison{}}, 1, 0, 1, 0},
 		{"no goals at all", result.Result{Kind: "limit", ExitCode: 3, Verdict: slo.Inconclusive}, 1, 0, 1, 0},
@@ -65,7 +65,7 @@ func TestJUnit(t *testing.T) {
 func TestGridJUnit(t *testing.T) {
 	var out bytes.Buffer
 	g := judge.Grid{Cells: []judge.Cell{
-		{Name: "a", Result: result.Result{Verdict: slo.Pass}}, {Name: "b", Result: result.Result{Verdict: slo.Breached, ExitCode: 1}},
+		{Name: "a", Result: result.Result{Verdict: slo.Pass}}, {Name: "b", Result: result.Result{Verdict: slo.Fail, ExitCode: 1}},
 		{Name: "c", Failed: "it was not run", Result: result.Result{ExitCode: 3}},
 	}}
 	if err := GridJUnit(&out, g); err != nil {

@@ -40,7 +40,7 @@ func account(asked, there, never, lost int) result.Objects {
 // cases are results of every kind of outcome.
 func cases() map[string]result.Result {
 	held := stepAt(1, 100, record.PurposeRamp, slo.Pass, "every objective held", account(2000, 2000, 0, 0), figure(0.35), figure(1.4321))
-	failed := stepAt(2, 200, record.PurposeRamp, slo.Breached, "all Ready: 1800 of 4000 did not reach it", account(4000, 2200, 1800, 0), figure(0.51), nil)
+	failed := stepAt(2, 200, record.PurposeRamp, slo.Fail, "all Ready: 1800 of 4000 did not reach it", account(4000, 2200, 1800, 0), figure(0.51), nil)
 	failed.Reasons = []result.Reason{
 		{Reason: "Too many pods", Message: "0/20 nodes are available: 20 Too many pods.", Count: 1795, Places: 20, PlacesOf: 20},
 		{Reason: "ImagePullBackOff", Message: "ImagePullBackOff", Count: 5},
@@ -48,7 +48,7 @@ func cases() map[string]result.Result {
 	open := stepAt(2, 200, record.PurposeRamp, slo.Inconclusive, "the state of 7 objects is unknown", account(4000, 3993, 0, 7), figure(0.51), nil)
 	invalid := stepAt(1, 100, record.PurposeRamp, slo.Invalid, "requests were sent late while there was room", account(2000, 2000, 0, 0), figure(0.35), figure(1.4))
 	confirmed := stepAt(3, 100, record.PurposeConfirm, slo.Pass, "every objective held", account(2000, 2000, 0, 0), figure(0.0004), figure(12.34))
-	none := stepAt(1, 10, record.PurposeRamp, slo.Breached, "all Ready: 200 of 200 did not reach it", account(200, 0, 200, 0), nil, nil)
+	none := stepAt(1, 10, record.PurposeRamp, slo.Fail, "all Ready: 200 of 200 did not reach it", account(200, 0, 200, 0), nil, nil)
 	none.AchievedRate = nil
 
 	line := func(level, failing *float64, confirmed int, binding string) *result.LoadLine {
@@ -68,20 +68,20 @@ func cases() map[string]result.Result {
 	list := map[string]result.Result{
 		"confirmed":      judged(slo.Pass, "100 held in 3 of 3 confirmations, 101 failed from empty", line(figure(100), figure(101), 3, "Too many pods on 20 of 20 nodes"), held, failed, confirmed),
 		"nothing-failed": judged(slo.Pass, "100 held in 3 of 3 confirmations, the highest level allowed", line(figure(100), nil, 3, ""), held, confirmed),
-		"first-fails":    judged(slo.Breached, "the first level failed", line(nil, figure(10), 0, "Too many pods on 20 of 20 nodes"), none),
+		"first-fails":    judged(slo.Fail, "the first level failed", line(nil, figure(10), 0, "Too many pods on 20 of 20 nodes"), none),
 		"bracket":        judged(slo.Inconclusive, "the budget is spent", line(figure(100), figure(200), 0, "Too many pods on 20 of 20 nodes"), held, failed),
 		"at-least":       judged(slo.Inconclusive, "the step at 200 decides nothing", line(figure(100), nil, 0, ""), held, open),
 		"nothing-known":  judged(slo.Inconclusive, "the run was interrupted", line(nil, nil, 0, "")),
 		"invalid":        judged(slo.Invalid, "plimsoll was the bottleneck at 100", line(nil, nil, 0, ""), invalid),
 		"sweep-held":     judged(slo.Pass, "every level held", nil, held, confirmed),
-		"sweep-failed":   judged(slo.Breached, "1 of 2 levels failed", nil, held, failed),
+		"sweep-failed":   judged(slo.Fail, "1 of 2 levels failed", nil, held, failed),
 		"sweep-open":     judged(slo.Inconclusive, "1 of 2 levels is not decided", nil, held, open),
 		"sweep-invalid":  judged(slo.Invalid, "1 of 1 levels is not valid", nil, invalid),
 	}
 	goals := judged(slo.Pass, "100 held in 3 of 3 confirmations, 101 failed from empty", line(figure(100), figure(101), 3, "Too many pods on 20 of 20 nodes"), held, failed, confirmed)
 	goals.Goals = append(goals.Goals,
 		result.GoalResult{Name: "startup", SLO: []string{"ContainersStarted p99 <= 5s", "errors < 1%"}, LoadLine: line(figure(60), figure(61), 3, "ContainersStarted p99 <= 5s: it was 6.1s"), Verdict: slo.Pass},
-		result.GoalResult{Name: "fast", SLO: []string{"Ready p99 <= 1ms"}, LoadLine: line(nil, figure(10), 0, ""), Verdict: slo.Breached})
+		result.GoalResult{Name: "fast", SLO: []string{"Ready p99 <= 1ms"}, LoadLine: line(nil, figure(10), 0, ""), Verdict: slo.Fail})
 	goals.Warnings = record.Warnings{{Text: "a watch was cut", Count: 3, Steps: []int{1, 2}}}
 	goals.Diagnosis = []result.Diagnosis{{Signature: "too-many-pods", Title: "The nodes have no room for more pods", Evidence: "every node is full: 5 times", Explanation: "So it is.", Remedy: "raise maxPods", Step: 2, Steps: []int{2, 3, 5}, Failing: true, Source: "a study"},
 		{Signature: "etcd-slow", Title: "etcd is too slow", Evidence: "once", Explanation: "So it is.", Remedy: "a better disk", Step: 1, Steps: []int{1}}}
@@ -192,8 +192,8 @@ func TestSentenceHidesNothing(t *testing.T) {
 		want string
 	}{
 		{"levels that went both ways", result.Result{Workload: "w", Verdict: slo.Pass, LoadLine: line}, "; the steps do not agree: 120 held 3 of 4 times and 140 held 1 of 2 times."},
-		{"a goal beside the headline that breached", result.Result{Workload: "w", Verdict: slo.Pass, Why: "2 of 2 levels were made", Goals: []result.GoalResult{{Name: "ready", Verdict: slo.Pass}, {Name: "startup", Verdict: slo.Breached}}},
-			"w held at every level by goal ready, but not by startup (breach): 2 of 2 levels were made."},
+		{"a goal beside the headline that breached", result.Result{Workload: "w", Verdict: slo.Pass, Why: "2 of 2 levels were made", Goals: []result.GoalResult{{Name: "ready", Verdict: slo.Pass}, {Name: "startup", Verdict: slo.Fail}}},
+			"w held at every level by goal ready, but not by startup (fail): 2 of 2 levels were made."},
 		{"all goals", result.Result{Workload: "w", Verdict: slo.Pass, Why: "2 of 2 levels were made", Goals: []result.GoalResult{{Name: "ready", Verdict: slo.Pass}, {Name: "startup", Verdict: slo.Pass}}}, "w held at every level: 2 of 2 levels were made."},
 	} {
 		if got := view.Sentence(tt.r); !strings.Contains(got, tt.want) {

@@ -217,7 +217,7 @@ func TestFaultsOfTheTarget(t *testing.T) {
 		if s.Objects.CreateFailed != 4 || s.Objects.Ready != 396 || s.Ending != record.EndStalled {
 			t.Errorf("objects %+v, ended %s", s.Objects, s.Ending)
 		}
-		want := map[string]slo.Verdict{"ready": slo.Breached, "few": slo.Pass, "fast": slo.Pass, "tail": slo.Breached}
+		want := map[string]slo.Verdict{"ready": slo.Fail, "few": slo.Pass, "fast": slo.Pass, "tail": slo.Fail}
 		for goal, verdict := range want {
 			// The step stalled, so what never came is certain and judged.
 			if s.Goals[goal] != verdict {
@@ -249,7 +249,7 @@ func TestFaultsOfTheTarget(t *testing.T) {
 		p := plain()
 		p.Flaky = 1
 		r, _, _, _ := trial{plan: p, design: limit}.run(t)
-		if r.Verdict != slo.Breached || r.LoadLine.Level != nil || !strings.Contains(r.LoadLine.Binding, "PlantedFailure") {
+		if r.Verdict != slo.Fail || r.LoadLine.Level != nil || !strings.Contains(r.LoadLine.Binding, "PlantedFailure") {
 			t.Errorf("verdict %s, line %+v", r.Verdict, r.LoadLine)
 		}
 	})
@@ -273,7 +273,7 @@ func TestFaultsOfTheTarget(t *testing.T) {
 				break
 			}
 		}
-		if guarded == nil || guarded.Verdict != slo.Breached || !strings.Contains(guarded.VerdictWhy, "guard:placesNotReady") {
+		if guarded == nil || guarded.Verdict != slo.Fail || !strings.Contains(guarded.VerdictWhy, "guard:placesNotReady") {
 			t.Errorf("guarded step: %+v", guarded)
 		}
 	})

@@ -102,7 +102,7 @@ func TestSlowAnswersBreachTheRate(t *testing.T) {
 		t.Errorf("30 of 40 a second: %s (%s), %+v", s.Verdict, s.VerdictWhy, s.Arrivals)
 	}
 	s := r.Steps[1]
-	if s.Verdict != slo.Breached || !strings.Contains(s.VerdictWhy, "achievedRate: 3600 of 3600 arrivals waited") {
+	if s.Verdict != slo.Fail || !strings.Contains(s.VerdictWhy, "achievedRate: 3600 of 3600 arrivals waited") {
 		t.Errorf("60 of 40 a second: %s (%s), %+v", s.Verdict, s.VerdictWhy, s.Arrivals)
 	}
 	if s.Arrivals.Dropped < 500 || s.Objects.Dropped != s.Arrivals.Dropped || s.Objects.Ready+s.Objects.Dropped != 3600 {
@@ -126,7 +126,7 @@ func TestObjectsOfAnOpenLoopThatNeverGetThere(t *testing.T) {
 	}
 	s := r.Steps[0]
 	// One in a hundred, and one besides where the two are not the same object.
-	if n := s.Objects.NeverReady; s.Verdict != slo.Breached || n != 12 && n != 13 || s.Objects.Ready != 1200-n || s.Ending != record.EndTimeout {
+	if n := s.Objects.NeverReady; s.Verdict != slo.Fail || n != 12 && n != 13 || s.Objects.Ready != 1200-n || s.Ending != record.EndTimeout {
 		t.Errorf("%s (%s), ended %s, %+v", s.Verdict, s.VerdictWhy, s.Ending, s.Objects)
 	}
 }
@@ -183,7 +183,7 @@ func TestWhoseFaultLatenessIs(t *testing.T) {
 		{"all in time", 0, 0, nil, slo.Pass},
 		{"as late as may be by its own doing", 10 * time.Millisecond, 0, nil, slo.Pass},
 		{"later: it says nothing of the target", 11 * time.Millisecond, 0, nil, slo.Invalid},
-		{"late because there was no place", 0, 11 * time.Millisecond, nil, slo.Breached},
+		{"late because there was no place", 0, 11 * time.Millisecond, nil, slo.Fail},
 		{"both: its own doing comes first", 11 * time.Millisecond, 11 * time.Millisecond, nil, slo.Invalid},
 		{"woken late in one case of a hundred", 0, 0, []record.Body{wakes(2)}, slo.Pass},
 		{"woken late in more", 0, 0, []record.Body{wakes(3)}, slo.Invalid},

@@ -350,7 +350,7 @@ func TestASweepGoesOn(t *testing.T) {
 func goesOn(t *testing.T, tr trial) {
 	t.Helper()
 	whole, _, _, err := tr.run(t)
-	if err != nil || whole.Verdict != slo.Breached {
+	if err != nil || whole.Verdict != slo.Fail {
 		t.Fatal(whole.Verdict, err)
 	}
 	for step := 1; step <= 3; step++ {
@@ -393,7 +393,7 @@ func TestAGuardsStepIsNotMadeAgain(t *testing.T) {
 	if got.Verdict != slo.Pass || *got.LoadLine.Level != 10 || len(got.Steps) != len(whole.Steps) {
 		t.Errorf("verdict %s (%s), %d steps, want %d", got.Verdict, got.Why, len(got.Steps), len(whole.Steps))
 	}
-	if s := got.Steps[1]; s.Verdict != slo.Breached || s.Ending != record.EndInterrupted || !strings.Contains(s.VerdictWhy, "guard:placesNotReady") {
+	if s := got.Steps[1]; s.Verdict != slo.Fail || s.Ending != record.EndInterrupted || !strings.Contains(s.VerdictWhy, "guard:placesNotReady") {
 		t.Errorf("the guarded step: %s (%s), ended %s", s.Verdict, s.VerdictWhy, s.Ending)
 	}
 }

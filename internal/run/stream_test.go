@@ -111,7 +111,7 @@ func TestAStreamOmitsNothing(t *testing.T) {
 	if p99 := s.Latency["Responded"].P99; p99 == nil || *p99 < 0.69 || *p99 > 0.71 {
 		t.Errorf("p99 is %v, want 0.7", p99)
 	}
-	if b := s.Breaches; s.Verdict != slo.Breached || len(b) != 1 || b[0].Kind != result.BreachLatency {
+	if b := s.Breaches; s.Verdict != slo.Fail || len(b) != 1 || b[0].Kind != result.BreachLatency {
 		t.Errorf("%s (%s), %+v", s.Verdict, s.VerdictWhy, b)
 	}
 }
@@ -139,7 +139,7 @@ func TestOwnDelayOnlyAdds(t *testing.T) {
 	}{
 		{"it holds", "Responded p99 <= 100ms", 0, slo.Pass},
 		{"the delay may be why it does not", "Responded p99 <= 2ms", 0, slo.Invalid},
-		{"requests failed", "Responded p99 <= 2ms; errors < 1%", 50, slo.Breached},
+		{"requests failed", "Responded p99 <= 2ms; errors < 1%", 50, slo.Fail},
 	} {
 		tr := streamed(simulated.Plan{Latency: took(time.Millisecond), Generator: 1200, RandomArrivals: true, FailEvery: c.failEvery}, 1000)
 		tr.goals = []string{"goal=" + c.goal}
@@ -157,7 +157,7 @@ func TestOverloadIsToldByTheClock(t *testing.T) {
 		tr := streamed(simulated.Plan{Latency: took(time.Millisecond), Rate: 1000}, 1000*times)
 		tr.options.MaxInFlight = 100
 		s := only(t, tr)
-		if s.Verdict != slo.Breached || math.Abs(*s.AchievedRate-1000) > 1 || *s.EffectiveLevel != *s.AchievedRate {
+		if s.Verdict != slo.Fail || math.Abs(*s.AchievedRate-1000) > 1 || *s.EffectiveLevel != *s.AchievedRate {
 			t.Errorf("%g times: %s (%s), %v a second", times, s.Verdict, s.VerdictWhy, *s.AchievedRate)
 		}
 		// Five seconds after it was due a request is dropped.
@@ -178,19 +178,19 @@ func TestWhatBecomesOfRequests(t *testing.T) {
 		because string
 		is      func(r result.StreamRequests) bool
 	}{
-		{"every 50th fails", simulated.Plan{FailEvery: 50}, nil, slo.Breached, "errors < 1%: it was 2%",
+		{"every 50th fails", simulated.Plan{FailEvery: 50}, nil, slo.Fail, "errors < 1%: it was 2%",
 			func(r result.StreamRequests) bool { return r.Failed["PlantedFailure"] == 600 && r.Done == 29_400 }},
 		{"one in 200 fails: so few are allowed, and p99 does not fall on them", simulated.Plan{FailEvery: 200}, nil, slo.Pass, "",
 			func(r result.StreamRequests) bool { return r.Failed["PlantedFailure"] == 150 }},
-		{"what is given up at its bound has failed", simulated.Plan{Latency: took(20 * time.Second)}, nil, slo.Breached, "Responded p99 <= 50ms: it was never reached",
+		{"what is given up at its bound has failed", simulated.Plan{Latency: took(20 * time.Second)}, nil, slo.Fail, "Responded p99 <= 50ms: it was never reached",
 			func(r result.StreamRequests) bool { return r.Failed[record.FailedTimeout] == 30_000 }},
 		{"what becomes of the last is unknown", simulated.Plan{LoseAfter: 34_000}, nil, slo.Inconclusive, "1000 requests",
 			func(r result.StreamRequests) bool { return r.Lost == 1000 && r.Done == 29_000 }},
 		{"no place among those under way", simulated.Plan{Latency: took(20 * time.Millisecond)}, func(tr *trial) { tr.options.MaxInFlight = 10 }, slo.Invalid, "the load's own bound on requests under way was reached, which is not the target's: 30000 of 30000 arrivals waited for a place among 10, each of which took 20",
 			func(r result.StreamRequests) bool { return r.Late == 30_000 && r.Dropped > 5000 }},
-		{"no place among those under way, which take longer than is allowed", simulated.Plan{Latency: took(80 * time.Millisecond)}, func(tr *trial) { tr.options.MaxInFlight = 40 }, slo.Breached, "achievedRate",
+		{"no place among those under way, which take longer than is allowed", simulated.Plan{Latency: took(80 * time.Millisecond)}, func(tr *trial) { tr.options.MaxInFlight = 40 }, slo.Fail, "achievedRate",
 			func(r result.StreamRequests) bool { return r.Late == 30_000 && r.Dropped > 5000 }},
-		{"all must be done, and one is not", simulated.Plan{FailEvery: 34_000}, func(tr *trial) { tr.goals = []string{"all=all Responded"} }, slo.Breached, "1 request did not reach it",
+		{"all must be done, and one is not", simulated.Plan{FailEvery: 34_000}, func(tr *trial) { tr.goals = []string{"all=all Responded"} }, slo.Fail, "1 request did not reach it",
 			func(r result.StreamRequests) bool { return r.Done == 29_999 }},
 	} {
 		tr := streamed(tt.plan, 1000)
@@ -201,7 +201,7 @@ func TestWhatBecomesOfRequests(t *testing.T) {
 		if s.Verdict != tt.verdict || !strings.Contains(s.VerdictWhy, tt.because) || !tt.is(*s.Requests) || s.Requests.Intended != 30_000 {
 			t.Errorf("%s: %s (%s), %+v", tt.why, s.Verdict, s.VerdictWhy, *s.Requests)
 		}
-		if tt.verdict == slo.Breached && len(s.Breaches) == 0 {
+		if tt.verdict == slo.Fail && len(s.Breaches) == 0 {
 			t.Errorf("%s: no breach is told", tt.why)
 		}
 	}
@@ -295,7 +295,7 @@ func TestTheGuardOnErrorsStopsAStream(t *testing.T) {
 		}
 		for _, s := range r.Steps {
 			stopped := s.Ending == record.EndGuard
-			if stopped != tt.stopped || stopped && (s.Verdict != slo.Breached || !strings.Contains(s.VerdictWhy, "guard:apiErrors")) {
+			if stopped != tt.stopped || stopped && (s.Verdict != slo.Fail || !strings.Contains(s.VerdictWhy, "guard:apiErrors")) {
 				t.Errorf("%s: ended %s: %s (%s)", tt.why, s.Ending, s.Verdict, s.VerdictWhy)
 			}
 			// Two windows: one may begin in time, and a share is taken over whole ones.

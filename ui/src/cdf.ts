@@ -210,7 +210,7 @@ function tellingSteps(run: Run, able: number[]): number[] {
   const { steps, loadLine } = run.result
   const last = (want: (i: number) => boolean) => able.filter(want).at(-1)
   const held = last((i) => steps[i]!.verdict === 'pass' && steps[i]!.level === loadLine?.level) ?? last((i) => steps[i]!.verdict === 'pass')
-  const failed = last((i) => steps[i]!.verdict === 'breach' && steps[i]!.level === loadLine?.lowestFailing) ?? last((i) => steps[i]!.verdict === 'breach')
+  const failed = last((i) => steps[i]!.verdict === 'fail' && steps[i]!.level === loadLine?.lowestFailing) ?? last((i) => steps[i]!.verdict === 'fail')
   const list = [able[0]!, failed, held].filter((i): i is number => i !== undefined)
   return [...new Set(list.length > 1 ? list : [able[0]!, able.at(-1)!])]
 }

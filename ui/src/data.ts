@@ -1,6 +1,6 @@
 // What a page carries, as internal/report writes it.
 
-export type Verdict = 'pass' | 'breach' | 'inconclusive' | 'invalid'
+export type Verdict = 'pass' | 'fail' | 'inconclusive' | 'invalid'
 
 export interface Latency {
   n: number

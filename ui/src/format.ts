@@ -60,9 +60,9 @@ export function figure(x: number | null, unit: string, kind: string): string {
 export const short = (name: string, most = 18) => (name.length > most ? `${name.slice(0, most - 1)}…` : name)
 
 export const said: Record<string, string> = {
-  pass: 'held', breach: 'failed', inconclusive: 'inconclusive', invalid: 'invalid',
+  pass: 'pass', fail: 'fail', inconclusive: 'inconclusive', invalid: 'invalid',
   better: 'better', equivalent: 'equivalent', notWorse: 'not worse', worse: 'worse',
 }
 
 // The verdict of a step that looks like that of a comparison.
-export const tone = (verdict: string) => ({ better: 'pass', equivalent: 'pass', notWorse: 'pass', worse: 'breach' })[verdict] ?? verdict
+export const tone = (verdict: string) => ({ better: 'pass', equivalent: 'pass', notWorse: 'pass', worse: 'fail' })[verdict] ?? verdict

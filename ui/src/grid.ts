@@ -68,7 +68,7 @@ function search(run: Run, g: Grid) {
     const r = Math.max(2, Math.min(5, room / 2 - 0.5))
     const row = c.steps.map((s, i): Mark => {
       const at = y.at(s.level)
-      if (s.verdict === 'pass' || s.verdict === 'breach') body.push(svg('circle', { class: s.verdict === 'pass' ? 'step-held' : 'step-failed', cx: x(i), cy: at, r }))
+      if (s.verdict === 'pass' || s.verdict === 'fail') body.push(svg('circle', { class: s.verdict === 'pass' ? 'step-held' : 'step-failed', cx: x(i), cy: at, r }))
       else body.push(glyph(s.verdict, x(i), at, 2.6 * r))
       return { x: x(i), y: at, title: `Step ${s.step}, ${place(s.level, run.unit)}: ${said[s.verdict] ?? s.verdict}`, rows: [['purpose', s.purpose], ...(s.why ? [['why', s.why] as [string, string]] : [])] }
     })

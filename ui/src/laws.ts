@@ -19,7 +19,7 @@ interface Shown {
 
 export function laws(run: Run): void {
   const unit = run.result.laws?.unit || run.unit
-  const shown = run.result.steps.filter((s) => s.verdict === 'pass' || s.verdict === 'breach')
+  const shown = run.result.steps.filter((s) => s.verdict === 'pass' || s.verdict === 'fail')
   const set = (name: string, value: (s: Step) => number | null | undefined) => ({
     name,
     points: shown.flatMap((s) => {

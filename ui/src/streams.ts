@@ -17,7 +17,7 @@ interface Line {
 export function streams(run: Run, host: HTMLElement, controls: HTMLElement): void {
   if (run.streams.length === 0) return
   const steps = new Map(run.result.steps.map((s) => [s.id, s]))
-  const failed = run.streams.find((c) => steps.get(c.step)?.verdict === 'breach')
+  const failed = run.streams.find((c) => steps.get(c.step)?.verdict === 'fail')
   let chosen = failed ?? run.streams.at(-1)!
 
   const render = (width: number): Drawing => {

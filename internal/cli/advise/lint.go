@@ -109,7 +109,7 @@ func lintExit(r *lint.Result) error {
 	case len(r.Problems) > 0:
 		return process.ExitError(process.ExitUsage)
 	case len(r.Findings) > 0:
-		return process.ExitError(process.ExitBreached)
+		return process.ExitError(process.ExitFail)
 	case r.Recognised == 0:
 		return process.Usagef("'plimsoll lint --help' says what lint checks", "no file was checked")
 	}
@@ -308,7 +308,7 @@ func (f *lintFlags) repair(p *process.Process, inputs []reading.Input, options l
 		return err
 	}
 	if !write && len(fixed.Changes) > 0 && len(fixed.Left.Problems) == 0 {
-		return process.ExitError(process.ExitBreached)
+		return process.ExitError(process.ExitFail)
 	}
 	return lintExit(fixed.Left)
 }

@@ -96,7 +96,7 @@ func (o *tuneOutput) show(p *process.Process, a *answer.Answer) error {
 	}
 	p.Printf("%s", out)
 	if a.Impossible() {
-		return process.ExitError(process.ExitBreached)
+		return process.ExitError(process.ExitFail)
 	}
 	return nil
 }

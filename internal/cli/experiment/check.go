@@ -52,7 +52,7 @@ useless.`,
 		}
 		r.p, r.stop = p, stop
 		found, err = r.check(stop.Soft)
-		if err == nil && found.ExitCode != process.ExitHeld {
+		if err == nil && found.ExitCode != process.ExitPass {
 			err = process.ExitError(found.ExitCode)
 		}
 		return found, err
@@ -156,7 +156,7 @@ func (r *runner) check(ctx context.Context) (found ceiling.Check, err error) {
 		found.Table = record.CeilingTable{Workload: r.workload.Name, Axis: axis.Name, Unit: axis.Unit, Ceilings: []record.Ceiling{}, Notes: []string{}}
 	}
 	if found.Severity == record.SeverityError {
-		found.ExitCode = process.ExitBreached
+		found.ExitCode = process.ExitFail
 	}
 	if b := found.Table.Binding(); b != nil {
 		found.Binding = &b.Name

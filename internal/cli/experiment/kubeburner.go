@@ -226,10 +226,10 @@ func (x *experimentCommand) allowMissing(p *process.Process) error {
 // burnerCode returns how a run ended in kube-burner's codes.
 func burnerCode(err error, e *ended) error {
 	code := process.ExitCode(err)
-	if code == process.ExitHeld && e.unsent {
+	if code == process.ExitPass && e.unsent {
 		return process.ExitError(burnerFailed)
 	}
-	if e.result == nil || code == process.ExitHeld || code >= process.ExitInterrupted-1 {
+	if e.result == nil || code == process.ExitPass || code >= process.ExitInterrupted-1 {
 		return err
 	}
 	waited := slices.ContainsFunc(e.result.Steps, func(s result.Step) bool {

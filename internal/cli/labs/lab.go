@@ -414,7 +414,7 @@ node, or a workload that needs no lab, needs is shown for information.`,
 			findings = append(findings, lab.ProgramRequirement(cmd.Context(), n))
 		}
 		if !lab.Healthy(findings) {
-			err = process.ExitError(process.ExitBreached)
+			err = process.ExitError(process.ExitFail)
 		}
 		return findings, err
 	}, func(w io.Writer, findings []lab.Requirement) error {

@@ -9,8 +9,8 @@ import (
 
 // Exit codes, as the contracts fix them.
 const (
-	ExitHeld         = 0   // the line was confirmed, or nothing failed; better, equivalent, notWorse
-	ExitBreached     = 1   // breached or worse; findings
+	ExitPass         = 0   // the line was confirmed, or nothing failed; better, equivalent, notWorse
+	ExitFail         = 1   // breached or worse; findings
 	ExitUsage        = 2   // usage, plan, or something named that does not exist
 	ExitInconclusive = 3   // what was measured does not decide
 	ExitInvalid      = 4   // the tool, or others on its machine, was the bottleneck
@@ -31,7 +31,7 @@ func (e ExitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 // ExitCode maps what a command returned to the code the program ends with.
 func ExitCode(err error) int {
 	if err == nil {
-		return ExitHeld
+		return ExitPass
 	}
 	if exit, ok := errors.AsType[ExitError](err); ok {
 		return int(exit)

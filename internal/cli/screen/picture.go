@@ -101,7 +101,7 @@ func (p *picture) ladder() []*rung {
 		switch s.Verdict {
 		case slo.Pass:
 			r.held++
-		case slo.Breached:
+		case slo.Fail:
 			r.failed++
 		default:
 			r.unknown++

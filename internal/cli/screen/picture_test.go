@@ -33,7 +33,7 @@ func stepMade(id int, arm string, level float64, verdict slo.Verdict, why string
 func pictures() map[string]picture {
 	pods := record.ObjectKind{Object: record.Noun{One: "pod", Many: "pods"}, There: "Ready"}
 	search := []result.Step{
-		stepMade(1, "", 50, slo.Pass, ""), stepMade(2, "", 100, slo.Pass, ""), stepMade(3, "", 150, slo.Breached, "all Ready: 800 of 3000 did not get there"),
+		stepMade(1, "", 50, slo.Pass, ""), stepMade(2, "", 100, slo.Pass, ""), stepMade(3, "", 150, slo.Fail, "all Ready: 800 of 3000 did not get there"),
 		stepMade(4, "", 110, slo.Inconclusive, "the state of 7 objects is unknown"), stepMade(5, "", 110, slo.Pass, ""), stepMade(6, "", 110, slo.Pass, ""),
 	}
 	status := func(stage engine.Stage, purpose record.Purpose, level float64) engine.Status {
@@ -60,7 +60,7 @@ func pictures() map[string]picture {
 	stopped.stopping, stopped.left = true, ""
 	first := of(nil, &doing{Status: status(engine.StageEmptying, record.PurposeRamp, 50), elapsed: 3 * time.Second})
 	first.left = ""
-	hostile := of([]result.Step{stepMade(1, "", 50, slo.Breached, "\x1b[2J\x1b]0;owned\a日本語の長い説明がここに続いて行の終わりを越えていく、越えていく、越えていく\n\r\tend")}, nil)
+	hostile := of([]result.Step{stepMade(1, "", 50, slo.Fail, "\x1b[2J\x1b]0;owned\a日本語の長い説明がここに続いて行の終わりを越えていく、越えていく、越えていく\n\r\tend")}, nil)
 	return map[string]picture{
 		"raising":     of(search, &doing{Status: raising, elapsed: 5 * time.Second, rate: seconds(212.4), live: live}),
 		"waiting":     of(search, &doing{Status: waiting, elapsed: 28 * time.Second, rate: seconds(0), live: live}),

@@ -18,7 +18,7 @@ func Line(baseline, arm string, a, b Bracket, unit string, margin float64) LineC
 		name string
 		Bracket
 	}{{baseline, a}, {arm, b}} {
-		if side.Verdict != string(slo.Pass) && side.Verdict != string(slo.Breached) {
+		if side.Verdict != string(slo.Pass) && side.Verdict != string(slo.Fail) {
 			c.Why = fmt.Sprintf("the load line of %s is %s: it was not confirmed", side.name, side.Verdict)
 			return c
 		}

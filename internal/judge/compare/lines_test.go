@@ -17,7 +17,7 @@ func bracket(level, failing float64) Bracket {
 	if level >= 0 {
 		b.Level = &level
 	} else {
-		b.Verdict = "breach"
+		b.Verdict = "fail"
 	}
 	if failing >= 0 {
 		b.LowestFailing = &failing

@@ -74,7 +74,7 @@ func BrokeFirst(kind string, steps []*verdict.Judged, goals []result.GoalResult)
 func decidingStep(steps []*verdict.Judged, g result.GoalResult) *verdict.Judged {
 	var best *verdict.Judged
 	for _, s := range steps {
-		if s.Again || s.Goals[g.Name] != slo.Breached {
+		if s.Again || s.Goals[g.Name] != slo.Fail {
 			continue
 		}
 		if l := g.LoadLine; l != nil && l.LowestFailing != nil {

@@ -38,7 +38,7 @@ func TestLineOf(t *testing.T) {
 		s.Exact, s.Binding, s.EffectiveLevel = true, map[string]string{"ready": "Too many pods"}, new(110.0)
 	}
 	bracketed := func(s *verdict.Judged) { s.Purpose, s.FromEmpty, s.FullHold = record.PurposeBracket, false, false }
-	held := []*verdict.Judged{judged(1, 110, slo.Pass, bracketed), judged(2, 110, slo.Pass, nil), judged(3, 110, slo.Pass, nil), judged(4, 110, slo.Pass, nil), judged(5, 111, slo.Breached, refused)}
+	held := []*verdict.Judged{judged(1, 110, slo.Pass, bracketed), judged(2, 110, slo.Pass, nil), judged(3, 110, slo.Pass, nil), judged(4, 110, slo.Pass, nil), judged(5, 111, slo.Fail, refused)}
 	found := design.Outcome{Line: new(110.0), LowestFailing: new(111.0), Confirmations: 3}
 
 	if LineOf(spec, held, design.Sweep{}, "ready", found) != nil {
@@ -58,8 +58,8 @@ func TestLineOf(t *testing.T) {
 		change *verdict.Judged
 	}{
 		{"a pass above", judged(6, 112, slo.Pass, nil)},
-		{"a breach below", judged(6, 109, slo.Breached, refused)},
-		{"a breach at the failing level that chance may have made", judged(6, 111, slo.Breached, nil)},
+		{"a breach below", judged(6, 109, slo.Fail, refused)},
+		{"a breach at the failing level that chance may have made", judged(6, 111, slo.Fail, nil)},
 	} {
 		line := LineOf(spec, append(slices.Clone(held), c.change), search, "ready", found)
 		if line.Exact || line.Estimate == nil || *line.Interval.Lo > 110 || *line.Interval.Hi < 111 {
@@ -81,7 +81,7 @@ func TestLineOf(t *testing.T) {
 	}
 
 	// A step that is made again, or is not decided, counts for nothing.
-	unsure := append(slices.Clone(held), judged(6, 110, slo.Inconclusive, nil), judged(7, 110, slo.Breached, func(s *verdict.Judged) { s.Again = true }))
+	unsure := append(slices.Clone(held), judged(6, 110, slo.Inconclusive, nil), judged(7, 110, slo.Fail, func(s *verdict.Judged) { s.Again = true }))
 	if line := LineOf(spec, unsure, search, "ready", found); !line.Exact || line.ConfirmationsMade != 3 {
 		t.Errorf("steps that decide nothing: %+v", line)
 	}
@@ -119,18 +119,18 @@ func TestBrokeFirst(t *testing.T) {
 		says      string
 	}{
 		{"every goal held", "limit", []*verdict.Judged{judged(1, 110, slo.Pass, with(breach(result.BreachWatch, false)))}, line, 0, "", ""},
-		{"the last at the lowest failing level that was asked for", "limit", []*verdict.Judged{judged(1, 112, slo.Breached, with(missing)), judged(2, 120, slo.Breached, with(missing)), judged(3, 112, slo.Breached, with(missing))}, line, 3, result.BreachMissing, limit},
-		{"the lowest level of a sweep", "sweep", []*verdict.Judged{judged(1, 120, slo.Breached, with(missing)), judged(2, 110, slo.Breached, with(missing))}, goal, 2, result.BreachMissing, ""},
-		{"what is usual broke nothing", "sweep", []*verdict.Judged{judged(1, 120, slo.Breached, with(result.Breach{Kind: result.BreachThrottling, Usual: true}, missing))}, goal, 1, result.BreachMissing, ""},
-		{"the workload asks for what is not allowed", "limit", []*verdict.Judged{judged(1, 112, slo.Breached, mistaken)}, line, 1, result.BreachErrors, "the server refused requests for what they asked for: that is a mistake in the workload, and no limit"},
-		{"an actor did nothing", "limit", []*verdict.Judged{judged(1, 112, slo.Breached, with(breach(result.BreachActor, false), missing))}, line, 1, result.BreachActor, nothing},
-		{"all stood still, and latencies broke", "limit", []*verdict.Judged{judged(1, 112, slo.Breached, with(breach(result.BreachStandstill, false), breach(result.BreachLatency, true)))}, line, 1, result.BreachStandstill, "all writes stood still before anything else broke: that is not a limit of the load, and the step should be made again"},
-		{"all stood still, and objects are missing", "limit", []*verdict.Judged{judged(1, 112, slo.Breached, with(breach(result.BreachStandstill, false), missing))}, line, 1, result.BreachStandstill, limit},
-		{"a step that is made again decides nothing", "sweep", []*verdict.Judged{judged(1, 120, slo.Breached, func(s *verdict.Judged) { s.Again, s.Breaches = true, []result.Breach{missing} })}, goal, 0, "", ""},
+		{"the last at the lowest failing level that was asked for", "limit", []*verdict.Judged{judged(1, 112, slo.Fail, with(missing)), judged(2, 120, slo.Fail, with(missing)), judged(3, 112, slo.Fail, with(missing))}, line, 3, result.BreachMissing, limit},
+		{"the lowest level of a sweep", "sweep", []*verdict.Judged{judged(1, 120, slo.Fail, with(missing)), judged(2, 110, slo.Fail, with(missing))}, goal, 2, result.BreachMissing, ""},
+		{"what is usual broke nothing", "sweep", []*verdict.Judged{judged(1, 120, slo.Fail, with(result.Breach{Kind: result.BreachThrottling, Usual: true}, missing))}, goal, 1, result.BreachMissing, ""},
+		{"the workload asks for what is not allowed", "limit", []*verdict.Judged{judged(1, 112, slo.Fail, mistaken)}, line, 1, result.BreachErrors, "the server refused requests for what they asked for: that is a mistake in the workload, and no limit"},
+		{"an actor did nothing", "limit", []*verdict.Judged{judged(1, 112, slo.Fail, with(breach(result.BreachActor, false), missing))}, line, 1, result.BreachActor, nothing},
+		{"all stood still, and latencies broke", "limit", []*verdict.Judged{judged(1, 112, slo.Fail, with(breach(result.BreachStandstill, false), breach(result.BreachLatency, true)))}, line, 1, result.BreachStandstill, "all writes stood still before anything else broke: that is not a limit of the load, and the step should be made again"},
+		{"all stood still, and objects are missing", "limit", []*verdict.Judged{judged(1, 112, slo.Fail, with(breach(result.BreachStandstill, false), missing))}, line, 1, result.BreachStandstill, limit},
+		{"a step that is made again decides nothing", "sweep", []*verdict.Judged{judged(1, 120, slo.Fail, func(s *verdict.Judged) { s.Again, s.Breaches = true, []result.Breach{missing} })}, goal, 0, "", ""},
 		{"an actor did nothing in a step that is not decided", "sweep", []*verdict.Judged{judged(1, 120, slo.Inconclusive, with(breach(result.BreachActor, false)))}, goal, 1, result.BreachActor, nothing},
 		{"a place went in a step that is not decided", "sweep", []*verdict.Judged{judged(1, 120, slo.Inconclusive, with(breach(result.BreachPlace, false)))}, goal, 1, result.BreachPlace, ""},
 		{"anything else in a step that is not decided", "sweep", []*verdict.Judged{judged(1, 120, slo.Inconclusive, with(breach(result.BreachWatch, false)))}, goal, 0, "", ""},
-		{"no breach is known of the step that failed", "sweep", []*verdict.Judged{judged(1, 120, slo.Breached, nil)}, goal, 0, "", ""},
+		{"no breach is known of the step that failed", "sweep", []*verdict.Judged{judged(1, 120, slo.Fail, nil)}, goal, 0, "", ""},
 	} {
 		got := BrokeFirst(c.kind, c.steps, c.goals)
 		switch {
@@ -146,7 +146,7 @@ func TestBrokeFirst(t *testing.T) {
 
 // The breaches of all steps are in order of time, with guards that no step was under.
 func TestBreachesInOrder(t *testing.T) {
-	steps := []*verdict.Judged{judged(1, 10, slo.Pass, nil), judged(2, 20, slo.Breached, func(s *verdict.Judged) {
+	steps := []*verdict.Judged{judged(1, 10, slo.Pass, nil), judged(2, 20, slo.Fail, func(s *verdict.Judged) {
 		s.Breaches = []result.Breach{{Step: 2, At: 5, What: "a", Kind: result.BreachErrors}, {Step: 2, At: 9, What: "b", Kind: result.BreachErrors}}
 	})}
 	list := BreachesInOrder(steps, []result.Breach{{At: 7, What: "guard:x", Kind: result.BreachGuard}}, &result.BrokeFirst{Step: 2, Breach: result.Breach{What: "b", Kind: result.BreachErrors}})
@@ -175,8 +175,8 @@ func TestDiagnosisOf(t *testing.T) {
 		}
 	}
 	list := DiagnosisOf(&result.Spec{Start: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)}, []*verdict.Judged{
-		judged(1, 10, slo.Pass, hit(slow, 1e6, 1)), judged(2, 20, slo.Pass, hit(full, 2e6, 2)), judged(3, 30, slo.Breached, hit(full, 3e6, 4)), judged(4, 30, slo.Breached, hit(full, 4e6, 8)),
-		judged(5, 30, slo.Breached, func(s *verdict.Judged) { hit(slow, 5e6, 16)(s); s.Again = true }),
+		judged(1, 10, slo.Pass, hit(slow, 1e6, 1)), judged(2, 20, slo.Pass, hit(full, 2e6, 2)), judged(3, 30, slo.Fail, hit(full, 3e6, 4)), judged(4, 30, slo.Fail, hit(full, 4e6, 8)),
+		judged(5, 30, slo.Fail, func(s *verdict.Judged) { hit(slow, 5e6, 16)(s); s.Again = true }),
 	})
 	if len(list) != 2 || list[0].Signature != "full" || list[1].Signature != "slow" {
 		t.Fatalf("%+v", list)
@@ -241,7 +241,7 @@ func TestPublishedFigures(t *testing.T) {
 		return result.Step{StepPlan: record.StepPlan{Level: level, Arm: arm}, Verdict: v, Latency: result.Latencies{"Ready": {P50: &p50}},
 			Groups: []result.Group{{Label: "zone", Values: []result.LabelValue{{Value: "a", Time: result.Latency{Mean: new(p50 / 2)}}}}}}
 	}
-	r := result.Result{Steps: []result.Step{step(10, "", slo.Pass, 1), step(20, "", slo.Pass, 2), step(20, "", slo.Breached, 4), step(20, "", slo.Pass, 3), step(20, "", slo.Invalid, 9), step(30, "", slo.Invalid, 9)}}
+	r := result.Result{Steps: []result.Step{step(10, "", slo.Pass, 1), step(20, "", slo.Pass, 2), step(20, "", slo.Fail, 4), step(20, "", slo.Pass, 3), step(20, "", slo.Invalid, 9), step(30, "", slo.Invalid, 9)}}
 	of := func(specs ...result.PublishedSpec) *result.Spec {
 		return &result.Spec{Kind: kind, Unit: "pods/node", Published: specs}
 	}

@@ -140,14 +140,14 @@ func TestLawsOfASearch(t *testing.T) {
 		l.step(level, level == 10, nil)
 	}
 	l.step(60, false, func(c *result.Step) { // too many
-		c.Verdict = slo.Breached
+		c.Verdict = slo.Fail
 	})
 	l.step(55, true, nil)
 	for range 3 {
 		l.step(55, true, nil)
 	}
 	l.step(56, true, func(c *result.Step) { c.Verdict = slo.Invalid; c.VerdictWhy = "short of CPU" })
-	l.step(56, true, func(c *result.Step) { c.Verdict = slo.Breached; c.Ending = record.EndGuard })
+	l.step(56, true, func(c *result.Step) { c.Verdict = slo.Fail; c.Ending = record.EndGuard })
 	laws, by := l.found(t, result.Spec{Kind: observe.Pods(), ExperimentKind: "limit"})
 	if laws.Levels != 7 || len(laws.LeftOut) != 2 || laws.LeftOut[0].Why != "it is invalid: short of CPU" || laws.LeftOut[1].Why != "a guard stopped it" {
 		t.Errorf("%d levels, left out %v", laws.Levels, laws.LeftOut)

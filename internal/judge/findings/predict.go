@@ -47,7 +47,7 @@ func outcomeOf(r *result.Result) ceiling.Outcome {
 				o.Held++
 			}
 		}
-		if failing(s) && s.Verdict == slo.Breached && len(s.Reasons) > 0 {
+		if failing(s) && s.Verdict == slo.Fail && len(s.Reasons) > 0 {
 			o.Message = s.Reasons[0].Message // the last one counts: it was made from empty
 		}
 	}
@@ -58,7 +58,7 @@ func outcomeOfSteps(r *result.Result) (o ceiling.Outcome) {
 	kind := r.ObjectKind
 	steps := r.Steps
 	for i := range steps {
-		if s := &steps[i]; s.Verdict == slo.Breached && (o.LowestFailing == nil || s.LevelReached < *o.LowestFailing) {
+		if s := &steps[i]; s.Verdict == slo.Fail && (o.LowestFailing == nil || s.LevelReached < *o.LowestFailing) {
 			o.LowestFailing, o.Binding = &s.LevelReached, s.VerdictWhy
 			// The reasons of objects name the cause only where missing objects or errors broke the step.
 			silent := slices.ContainsFunc(s.Breaches, func(b result.Breach) bool { return b.Kind == result.BreachActor })

@@ -157,7 +157,7 @@ func (o *Operand) linePoint(goal string, p *compare.TrendPoint) {
 	switch {
 	case g.Verdict == slo.Pass && l.Level != nil:
 		p.Value = l.Level
-	case g.Verdict == slo.Breached:
+	case g.Verdict == slo.Fail:
 		p.Note = "the first level failed"
 	default:
 		p.Note = "its load line is " + string(g.Verdict)

@@ -153,7 +153,7 @@ func TestConditionsBesideTheFirstStep(t *testing.T) {
 	use(30, 0.4)
 	s.at(31).made("c d e f", 9)
 	step := s.at(50).end(record.EndHeld)
-	if step.Verdict != slo.Breached || step.Conditions == nil || step.Conditions.NormalStep != 1 {
+	if step.Verdict != slo.Fail || step.Conditions == nil || step.Conditions.NormalStep != 1 {
 		t.Fatalf("%s: %s, %+v", step.Verdict, step.VerdictWhy, step.Conditions)
 	}
 	for _, c := range []struct {
@@ -191,7 +191,7 @@ func TestWhichFirstStepIsNormal(t *testing.T) {
 	}{
 		{"none", nil, false},
 		{"it held", &Judged{Measured: measured(slo.Pass, nil)}, true},
-		{"it failed", &Judged{Measured: measured(slo.Breached, nil)}, false},
+		{"it failed", &Judged{Measured: measured(slo.Fail, nil)}, false},
 		{"it was not decided", &Judged{Measured: measured(slo.Inconclusive, nil)}, false},
 		{"its backlog was not decided", &Judged{Measured: measured(slo.Inconclusive, &result.Backlog{Undecided: true})}, true},
 		{"its backlog did not grow, and something else was unknown", &Judged{Measured: measured(slo.Inconclusive, &result.Backlog{})}, false},
@@ -214,7 +214,7 @@ func TestVerdictsAreTakenBack(t *testing.T) {
 		s.begin(nil)
 		s.at(1).made("a b", 9)
 		step := s.at(20).end(record.EndHeld)
-		if step.Goals["a"] != slo.Breached || step.Goals["b"] != slo.Pass || !step.Failed() {
+		if step.Goals["a"] != slo.Fail || step.Goals["b"] != slo.Pass || !step.Failed() {
 			t.Fatalf("%v", step.Goals)
 		}
 		return s, step

@@ -63,7 +63,7 @@ func checks() []check {
 		{"late", slo.Invalid, (*evidence).lateGenerator},
 		{seenOnly, slo.Inconclusive, (*evidence).placesTaken},
 		{"neighbours", slo.Invalid, (*evidence).neighbours},
-		{"broken", slo.Breached, (*evidence).isBroken},
+		{"broken", slo.Fail, (*evidence).isBroken},
 		{"open", slo.Inconclusive, func(e *evidence) string { return strings.Join(e.open, "; ") }},
 		{"latencies unknown", slo.Inconclusive, (*evidence).latenciesUnknown},
 		{"places changed", slo.Inconclusive, func(e *evidence) string { return e.f.Places.String() }},

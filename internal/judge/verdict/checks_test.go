@@ -72,7 +72,7 @@ func TestEachCheck(t *testing.T) {
 	for _, c := range checks() {
 		order = append(order, c.verdict)
 	}
-	fail := slices.Index(order, slo.Breached)
+	fail := slices.Index(order, slo.Fail)
 	if slices.Contains(order[fail:], slo.Invalid) || slices.Contains(order[:fail], slo.Pass) || order[len(order)-1] != slo.Pass || slices.Index(order, slo.Pass) != len(order)-1 {
 		t.Errorf("the order of the checks is %q", order)
 	}

@@ -57,10 +57,10 @@ func (r row) check(t *testing.T, kind record.ObjectKind) {
 	if !strings.Contains(step.Binding["g"], r.binds) {
 		t.Errorf("%s: it broke on %q, want %q", r.why, step.Binding["g"], r.binds)
 	}
-	if (step.Binding["g"] != "") != (step.Verdict == slo.Breached) || step.Failed() != (step.Verdict == slo.Breached) {
+	if (step.Binding["g"] != "") != (step.Verdict == slo.Fail) || step.Failed() != (step.Verdict == slo.Fail) {
 		t.Errorf("%s: %s, broke on %q, failed %v", r.why, step.Verdict, step.Binding["g"], step.Failed())
 	}
-	if decided := slices.ContainsFunc(step.Breaches, func(b result.Breach) bool { return b.Decided }); step.Verdict == slo.Breached && !decided {
+	if decided := slices.ContainsFunc(step.Breaches, func(b result.Breach) bool { return b.Decided }); step.Verdict == slo.Fail && !decided {
 		t.Errorf("%s: no breach decided it: %+v", r.why, step.Breaches)
 	}
 }
@@ -159,22 +159,22 @@ func TestEveryExitForObjects(t *testing.T) {
 			s.news("b: Created")
 			s.fails("b")
 			s.busyNeighbours()
-		}, want: slo.Breached, says: "all Ready: 1 of 2 did not reach it; 1 never will: containers ended"},
+		}, want: slo.Fail, says: "all Ready: 1 of 2 did not reach it; 1 never will: containers ended"},
 		{why: "neighbours do not explain a quantile that refusals alone break", goal: "Ready p50 <= 5s", tell: func(s *story) {
 			s.made("a", 1)
 			s.asked("b c", refused(403, "forbidden"))
 			s.busyNeighbours()
-		}, want: slo.Breached, says: "Ready p50 <= 5s: it was never reached"},
+		}, want: slo.Fail, says: "Ready p50 <= 5s: it was never reached"},
 		{why: "neighbours do not explain refused requests", goal: "errors <= 10%", tell: func(s *story) {
 			s.made("a", 1)
 			s.asked("b", refused(403, "forbidden"))
 			s.busyNeighbours()
-		}, want: slo.Breached, says: "errors <= 10%: it was 50%"},
+		}, want: slo.Fail, says: "errors <= 10%: it was 50%"},
 		{why: "neighbours explain the slow objects and not the refused request", goal: "Ready p50 <= 5s; errors <= 10%", tell: func(s *story) {
 			s.made("a b c", 9)
 			s.asked("d", refused(403, "forbidden"))
 			s.busyNeighbours()
-		}, want: slo.Breached, says: "Ready p50 <= 5s: it was 9s; errors <= 10%: it was 25%"},
+		}, want: slo.Fail, says: "Ready p50 <= 5s: it was 9s; errors <= 10%: it was 25%"},
 		{why: "neighbours explain requests whose time was over", goal: "errors <= 10%", tell: func(s *story) {
 			s.made("a", 1)
 			s.asked("b", refused(504, "timeout"))
@@ -185,7 +185,7 @@ func TestEveryExitForObjects(t *testing.T) {
 			s.asked("b", func(b *record.Slot) { b.Retries = 1 })
 			s.news("b: Created Ready")
 			s.busyNeighbours()
-		}, want: slo.Breached, says: "retried <= 10%: it was 50%"},
+		}, want: slo.Fail, says: "retried <= 10%: it was 50%"},
 		{why: "neighbours explain a query", goal: query, tell: func(s *story) {
 			s.busyNeighbours()
 			answer(query, record.Answer{Series: 1, Broken: 1, Value: "7", Since: 3e6})(s)
@@ -199,29 +199,29 @@ func TestEveryExitForObjects(t *testing.T) {
 			s.made("a b", 9)
 			s.busyNeighbours()
 			s.at(8).put(&record.Actor{Actor: "scheduler", Says: "the scheduler did nothing", Since: 2e6, Waiting: 2, Of: record.Noun{One: "pod", Many: "pods"}})
-		}, want: slo.Breached, says: "the scheduler did nothing for 6 s; 2 pods wait for it; Ready p99 <= 5s: it was 9s", binds: "the scheduler did nothing"},
+		}, want: slo.Fail, says: "the scheduler did nothing for 6 s; 2 pods wait for it; Ready p99 <= 5s: it was 9s", binds: "the scheduler did nothing"},
 
 		// Guards and replaced objects.
 		{why: "a guard stopped the load", goal: "all Ready", tell: func(s *story) {
 			s.made("a", 1)
 			s.asked("b")
 			s.at(5).put(&record.Guard{Name: "apiErrors", Value: 7, Bound: 5})
-		}, end: record.EndGuard, want: slo.Breached, says: "guard:apiErrors; 1 of 2 were ready", binds: "guard:apiErrors"},
+		}, end: record.EndGuard, want: slo.Fail, says: "guard:apiErrors; 1 of 2 were ready", binds: "guard:apiErrors"},
 		{why: "a guard counts although nodes were taken", goal: "errors <= 0%", set: nodes, tell: func(s *story) {
 			s.made("a b", 1)
 			s.at(5).put(&record.Place{Place: "n2", State: record.PlaceGone, What: "was deleted"})
 			s.put(&record.Guard{Name: "nodesNotReady", Value: 1, Bound: 1})
-		}, end: record.EndGuard, want: slo.Breached, says: "guard:nodesNotReady; 2 of 2 were ready"},
+		}, end: record.EndGuard, want: slo.Fail, says: "guard:nodesNotReady; 2 of 2 were ready"},
 		{why: "a guard counts beside busy neighbours", goal: "errors <= 0%", tell: func(s *story) {
 			s.made("a b", 1)
 			s.busyNeighbours()
 			s.at(5).put(&record.Guard{Name: "apiErrors", Value: 7, Bound: 5})
-		}, end: record.EndGuard, want: slo.Breached, says: "guard:apiErrors"},
+		}, end: record.EndGuard, want: slo.Fail, says: "guard:apiErrors"},
 		{why: "an object took the place of another", goal: "errors <= 0%", tell: func(s *story) {
 			s.made("a b", 1)
 			s.at(5).news("a: Deleted")
 			s.at(6).news("a: Created Ready")
-		}, want: slo.Breached, says: "replaced: 1 object replaced others during the step", binds: "replaced: 1 object"},
+		}, want: slo.Fail, says: "replaced: 1 object replaced others during the step", binds: "replaced: 1 object"},
 
 		// Rates and backlogs.
 		{why: "arrivals waited for answers", goal: "errors <= 0%", step: byRate, tell: func(s *story) {
@@ -230,7 +230,7 @@ func TestEveryExitForObjects(t *testing.T) {
 					b.Waited = b.Sent - b.Intended + 1
 				}
 			})
-		}, want: slo.Breached, says: "achievedRate: 10 of 100 arrivals waited because answers were slow and the limit of requests in flight was reached; 0 were dropped"},
+		}, want: slo.Fail, says: "achievedRate: 10 of 100 arrivals waited because answers were slow and the limit of requests in flight was reached; 0 were dropped"},
 		{why: "arrivals waited beside busy neighbours", goal: "errors <= 0%", step: byRate, tell: func(s *story) {
 			s.arrivals(0, quick, func(i int, b *record.Slot) { b.Waited = 1 })
 			s.busyNeighbours()
@@ -245,10 +245,10 @@ func TestEveryExitForObjects(t *testing.T) {
 		{why: "an arrival was dropped", goal: "all Ready", step: byRate, tell: func(s *story) {
 			s.arrivals(0, quick)
 			s.at(9.9).asked("dropped", func(b *record.Slot) { b.Outcome, b.Code = record.SlotDropped, 0 })
-		}, want: slo.Breached, says: "1 were dropped; all Ready: 1 of 101 did not reach it"},
+		}, want: slo.Fail, says: "1 were dropped; all Ready: 1 of 101 did not reach it"},
 		{why: "the backlog grows", goal: "errors <= 0%", step: byRate, tell: func(s *story) {
 			s.arrivals(0, func(i int) float64 { return 0.2 + float64(i)*0.08 })
-		}, want: slo.Breached, says: "notSteady: the backlog grew throughout the hold", binds: "notSteady", never: "; "},
+		}, want: slo.Fail, says: "notSteady: the backlog grew throughout the hold", binds: "notSteady", never: "; "},
 		{why: "neighbours explain a backlog that grows", goal: "errors <= 0%", step: byRate, tell: func(s *story) {
 			s.arrivals(0, func(i int) float64 { return 0.2 + float64(i)*0.08 })
 			s.busyNeighbours()
@@ -268,35 +268,35 @@ func TestEveryExitForObjects(t *testing.T) {
 			for sent := range 19 {
 				s.canary(float64(sent), 0.01)
 			}
-		}, want: slo.Breached, says: "achieved >= 95%: it was 17%"},
+		}, want: slo.Fail, says: "achieved >= 95%: it was 17%"},
 		{why: "the server's time says that an object whose news was lost may have been in time", goal: "all Ready within 5s", step: byRate, tell: func(s *story) {
 			s.lostNews(1700000000)
 			s.at(18).put(&record.Corrected{Watch: "pods", Missed: 4})
 		}, want: slo.Inconclusive, says: "all Ready within 5s: 4 of 100 did not reach it; the news of objects was late"},
 		{why: "where no news was lost the node was slow to say so", goal: "all Ready within 5s", step: byRate, tell: func(s *story) {
 			s.lostNews(1700000000)
-		}, want: slo.Breached, says: "all Ready within 5s: 4 of 100 did not reach it"},
+		}, want: slo.Fail, says: "all Ready within 5s: 4 of 100 did not reach it"},
 		{why: "without the server's time it was late", goal: "all Ready within 5s", step: byRate, tell: func(s *story) {
 			s.lostNews(0)
 			s.at(18).put(&record.Corrected{Watch: "pods", Missed: 4})
-		}, want: slo.Breached, says: "all Ready within 5s: 4 of 100 did not reach it"},
+		}, want: slo.Fail, says: "all Ready within 5s: 4 of 100 did not reach it"},
 		{why: "a list showed late what the server says was in time", goal: "all Ready within 5s", step: byRate, tell: func(s *story) {
 			s.lostNews(1700000000)
 			s.at(1).asked("listed")
 			s.news("listed: Created Scheduled")
 			s.at(15).put(&record.Object{Object: "ns/listed", Milestone: "Ready", Stamp: 1700000001, Late: true})
-		}, want: slo.Breached, says: "all Ready within 5s: 4 of 101 did not reach it"},
+		}, want: slo.Fail, says: "all Ready within 5s: 4 of 101 did not reach it"},
 		{why: "nodes that stood still and went on are named first", goal: "Ready p99 <= 5s", step: byRate, tell: func(s *story) {
 			s.stillNodes(2, 9, 0.2)
-		}, want: slo.Breached, says: "nothing came from the nodes for 7 s; 72 pods waited for it; Ready p99 <= 5s: it was 7.05s", binds: "nothing came from the nodes"},
+		}, want: slo.Fail, says: "nothing came from the nodes for 7 s; 72 pods waited for it; Ready p99 <= 5s: it was 7.05s", binds: "nothing came from the nodes"},
 		{why: "nodes that are always as slow are not", goal: "Ready p99 <= 5s", step: byRate, tell: func(s *story) {
 			s.stillNodes(0, 0, 8)
-		}, want: slo.Breached, says: "Ready p99 <= 5s: it was", never: "nothing came from"},
+		}, want: slo.Fail, says: "Ready p99 <= 5s: it was", never: "nothing came from"},
 		{why: "whoever does nothing is named however busy the machine is", goal: "all Ready", tell: func(s *story) {
 			s.asked("a b")
 			s.wakes(100, 20)
 			s.at(8).put(&record.Actor{Actor: "controller manager", Says: "the controller manager has not acted", Since: 2e6, Waiting: 2, Of: record.Noun{One: "pod", Many: "pods"}})
-		}, end: record.EndStalled, want: slo.Breached, says: "the controller manager has not acted for 6 s; 2 pods wait for it; all Ready: 2 of 2"},
+		}, end: record.EndStalled, want: slo.Fail, says: "the controller manager has not acted for 6 s; 2 pods wait for it; all Ready: 2 of 2"},
 		{why: "and a step that held while it was stays invalid on a busy machine", goal: "all Ready", tell: func(s *story) {
 			s.made("a b", 1)
 			s.wakes(100, 20)
@@ -311,11 +311,11 @@ func TestEveryExitForObjects(t *testing.T) {
 
 		// Latencies.
 		{why: "the quantile held", goal: "Ready p99 <= 5s", tell: func(s *story) { s.made("a b", 1) }, want: slo.Pass, says: "every objective held"},
-		{why: "the quantile did not hold", goal: "Ready p99 <= 5s", tell: func(s *story) { s.made("a b", 9) }, want: slo.Breached, says: "Ready p99 <= 5s: it was 9s", binds: "the longest wait was for the nodes (Scheduled to Ready: 9s on average, 100% of all waiting)"},
+		{why: "the quantile did not hold", goal: "Ready p99 <= 5s", tell: func(s *story) { s.made("a b", 9) }, want: slo.Fail, says: "Ready p99 <= 5s: it was 9s", binds: "the longest wait was for the nodes (Scheduled to Ready: 9s on average, 100% of all waiting)"},
 		{why: "the maximum did not hold", goal: "Ready max < 5s", tell: func(s *story) {
 			s.made("a", 1)
 			s.made("b", 6)
-		}, want: slo.Breached, says: "Ready max < 5s: it was 6s"},
+		}, want: slo.Fail, says: "Ready max < 5s: it was 6s"},
 		{why: "the mean held", goal: "Ready mean <= 5s", tell: func(s *story) {
 			s.made("a", 1)
 			s.made("b", 6)
@@ -323,22 +323,22 @@ func TestEveryExitForObjects(t *testing.T) {
 		{why: "the mean did not hold", goal: "Ready mean <= 5s", tell: func(s *story) {
 			s.made("a", 1)
 			s.made("b", 11)
-		}, want: slo.Breached, says: "Ready mean <= 5s: it was 6s"},
+		}, want: slo.Fail, says: "Ready mean <= 5s: it was 6s"},
 		{why: "one object never came", goal: "Ready p99 <= 5s", tell: func(s *story) {
 			s.made("a", 1)
 			s.asked("b")
 			s.news("b: Created")
-		}, end: record.EndTimeout, want: slo.Breached, says: "Ready p99 <= 5s: it was never reached", binds: "NotReady: no reason given", never: "; "},
+		}, end: record.EndTimeout, want: slo.Fail, says: "Ready p99 <= 5s: it was never reached", binds: "NotReady: no reason given", never: "; "},
 		{why: "objects were slow, and a request was refused besides", goal: "Ready p50 <= 5s", tell: func(s *story) {
 			s.made("a b c", 9)
 			s.asked("d", refused(403, "forbidden"))
-		}, want: slo.Breached, says: "Ready p50 <= 5s: it was 9s", binds: "Ready p50 <= 5s: it was 9s; the longest wait", never: "forbidden"},
+		}, want: slo.Fail, says: "Ready p50 <= 5s: it was 9s", binds: "Ready p50 <= 5s: it was 9s; the longest wait", never: "forbidden"},
 		{why: "arrivals were slow: what bound is told by the CPUs", goal: "Ready p50 <= 1s", step: byRate, tell: func(s *story) {
 			s.arrivals(0, func(int) float64 { return 2 })
 			for second := range 21 {
 				s.reading(float64(second), usage.SourceMachine, map[string]float64{"cpuSeconds": float64(second), "cpus": 2})
 			}
-		}, want: slo.Breached, says: "Ready p50 <= 1s: it was 2s", binds: "the 2 CPUs were 50% busy, others 50%", never: "the longest wait"},
+		}, want: slo.Fail, says: "Ready p50 <= 1s: it was 2s", binds: "the 2 CPUs were 50% busy, others 50%", never: "the longest wait"},
 		{why: "the quantile depends on a lost object", goal: "Ready p99 <= 5s", tell: func(s *story) {
 			s.made("a", 1)
 			s.asked("b")
@@ -353,7 +353,7 @@ func TestEveryExitForObjects(t *testing.T) {
 			s.made("a b", 9)
 			s.asked("c")
 			s.put(&record.Fault{What: "watch of pods cut", From: 1e6})
-		}, want: slo.Breached, says: "Ready p50 <= 5s: it was 9s"},
+		}, want: slo.Fail, says: "Ready p50 <= 5s: it was 9s"},
 		{why: "nothing has the milestone", goal: "Bound p99 <= 5s", tell: func(s *story) { s.made("a b", 1) }, want: slo.Inconclusive, says: "Bound p99 <= 5s: nothing of the step could be judged"},
 		{why: "nothing was asked for that has the milestone", goal: "Ready p99 <= 5s", want: slo.Inconclusive, says: "Ready p99 <= 5s: nothing of the step could be judged"},
 		{why: "what was made has no milestones", goal: "Ready p99 <= 5s", tell: func(s *story) {
@@ -367,7 +367,7 @@ func TestEveryExitForObjects(t *testing.T) {
 		{why: "late news does not explain all of it", goal: "Ready p99 <= 5s", tell: func(s *story) {
 			s.made("a b", 9)
 			s.canary(6, 3)
-		}, want: slo.Breached, says: "Ready p99 <= 5s: it was 9s"},
+		}, want: slo.Fail, says: "Ready p99 <= 5s: it was 9s"},
 		{why: "a list showed late what may have been in time", goal: "all Ready within 5s", tell: func(s *story) {
 			s.made("a", 1)
 			s.asked("b")
@@ -390,7 +390,7 @@ func TestEveryExitForObjects(t *testing.T) {
 			s.asked("b")
 			s.news("b: Created")
 			s.at(2).put(&record.State{Object: "ns/b", Reason: "Unschedulable", Message: "0/3 nodes are available: 3 Too many pods."})
-		}, end: record.EndStalled, want: slo.Breached, says: "all Ready: 1 of 2 did not reach it", binds: "Too many pods on 3 of 3 nodes"},
+		}, end: record.EndStalled, want: slo.Fail, says: "all Ready: 1 of 2 did not reach it", binds: "Too many pods on 3 of 3 nodes"},
 		{why: "one is lost", goal: "all Ready", tell: func(s *story) {
 			s.made("a", 1)
 			s.asked("b")
@@ -401,7 +401,7 @@ func TestEveryExitForObjects(t *testing.T) {
 			s.news("a: Created")
 			s.fails("a")
 			s.put(&record.Fault{What: "watch of pods cut", From: 1e6})
-		}, want: slo.Breached, says: "all Ready: 1 of 2 did not reach it"},
+		}, want: slo.Fail, says: "all Ready: 1 of 2 did not reach it"},
 
 		// Requests.
 		{why: "no request failed", goal: "errors <= 0%", tell: func(s *story) { s.made("a b", 1) }, want: slo.Pass},
@@ -411,18 +411,18 @@ func TestEveryExitForObjects(t *testing.T) {
 			s.asked("c")
 			s.news("c: Created")
 			s.fails("c")
-		}, want: slo.Breached, says: "errors <= 10%: it was 33.33%", never: "never will"},
+		}, want: slo.Fail, says: "errors <= 10%: it was 33.33%", never: "never will"},
 		{why: "requests failed", goal: "errors <= 10%", tell: func(s *story) {
 			s.made("a", 1)
 			s.asked("b", refused(500, "no leader"))
-		}, want: slo.Breached, says: "errors <= 10%: it was 50%", binds: "errors <= 10%: it was 50%; HTTP 500: no leader"},
+		}, want: slo.Fail, says: "errors <= 10%: it was 50%", binds: "errors <= 10%: it was 50%; HTTP 500: no leader"},
 		{why: "no request was made", goal: "errors <= 0%", want: slo.Inconclusive, says: "errors <= 0%: no request was made"},
 		{why: "nothing was sent again", goal: "retried <= 10%", tell: func(s *story) { s.made("a b", 1) }, want: slo.Pass},
 		{why: "requests were sent again", goal: "retried <= 10%", tell: func(s *story) {
 			s.made("a", 1)
 			s.asked("b", func(b *record.Slot) { b.Retries = 3 })
 			s.news("b: Created Ready")
-		}, want: slo.Breached, says: "retried <= 10%: it was 50%"},
+		}, want: slo.Fail, says: "retried <= 10%: it was 50%"},
 		{why: "only streams know which places failed", goal: "nodes failed <= 0", tell: func(s *story) { s.made("a b", 1) }, want: slo.Inconclusive, says: "nodes failed <= 0: only loads of requests tell which failed"},
 		{why: "the rate was achieved", goal: "achieved >= 50%", tell: func(s *story) {
 			s.made("a b", 1)
@@ -431,7 +431,7 @@ func TestEveryExitForObjects(t *testing.T) {
 		{why: "the rate was not achieved", goal: "achieved >= 50%", tell: func(s *story) {
 			s.made("a b", 9)
 			s.at(2).put(&record.StepEvent{Phase: record.PhaseLoaded})
-		}, want: slo.Breached, says: "achieved >= 50%: it was 20%"},
+		}, want: slo.Fail, says: "achieved >= 50%: it was 20%"},
 		{why: "late news explains a rate that was not achieved", goal: "achieved >= 50%", tell: func(s *story) {
 			s.made("a b", 9)
 			s.at(2).put(&record.StepEvent{Phase: record.PhaseLoaded})
@@ -450,7 +450,7 @@ func TestEveryExitForObjects(t *testing.T) {
 		{why: "the user stopped it when all was asked for", goal: "errors <= 10%", step: units(2), tell: func(s *story) {
 			s.made("a", 1)
 			s.asked("b", refused(500, "no leader"))
-		}, end: record.EndInterrupted, want: slo.Breached, says: "errors <= 10%: it was 50%"},
+		}, end: record.EndInterrupted, want: slo.Fail, says: "errors <= 10%: it was 50%"},
 
 		// Queries.
 		{why: "the query holds", goal: query, tell: answer(query, record.Answer{Series: 1, Value: "3"}), want: slo.Pass},
@@ -459,8 +459,8 @@ func TestEveryExitForObjects(t *testing.T) {
 		{why: "the query has no series", goal: query, tell: answer(query, record.Answer{}), want: slo.Inconclusive, says: "query 'up' < 5: it is unknown"},
 		{why: "a series is NaN", goal: query, tell: answer(query, record.Answer{Series: 2, NaN: 1, Value: "3"}), want: slo.Inconclusive, says: "query 'up' < 5: it is unknown"},
 		{why: "the query failed", goal: query, tell: answer(query, record.Answer{Series: 1, Broken: 1, Value: "9", Why: "the server did not answer"}), want: slo.Inconclusive, says: "query 'up' < 5: the server did not answer"},
-		{why: "one series does not hold", goal: query, tell: answer(query, record.Answer{Series: 1, Broken: 1, Value: "7"}), want: slo.Breached, says: "query 'up' < 5: it was 7"},
-		{why: "series do not hold, and one is NaN", goal: query, tell: answer(query, record.Answer{Series: 3, Broken: 2, NaN: 1, Of: `{node="n1"}`, Value: "7", Since: 3e6}), want: slo.Breached, says: `query 'up' < 5: it was 7 of {node="n1"} (2 of 3 series)`},
+		{why: "one series does not hold", goal: query, tell: answer(query, record.Answer{Series: 1, Broken: 1, Value: "7"}), want: slo.Fail, says: "query 'up' < 5: it was 7"},
+		{why: "series do not hold, and one is NaN", goal: query, tell: answer(query, record.Answer{Series: 3, Broken: 2, NaN: 1, Of: `{node="n1"}`, Value: "7", Since: 3e6}), want: slo.Fail, says: `query 'up' < 5: it was 7 of {node="n1"} (2 of 3 series)`},
 
 		// Places.
 		{why: "a node was taken", goal: "all Ready", set: nodes, tell: func(s *story) {
@@ -478,7 +478,7 @@ func TestEveryExitForObjects(t *testing.T) {
 		{why: "a node became not ready, and objects were slow", goal: "Ready p99 <= 5s", set: nodes, tell: func(s *story) {
 			s.made("a b", 9)
 			s.at(5).put(&record.Place{Place: "n2", State: record.PlaceNotReady, What: "became NotReady"})
-		}, want: slo.Breached, says: "Ready p99 <= 5s: it was 9s"},
+		}, want: slo.Fail, says: "Ready p99 <= 5s: it was 9s"},
 
 		// What is unknown, though no objective says so.
 		{why: "an object that no objective is about is lost", goal: "errors <= 50%", tell: func(s *story) {
@@ -555,7 +555,7 @@ func TestEveryExitForGenerators(t *testing.T) {
 		{why: "a mean is judged by the mean of the delay", goal: "Complete mean <= 5ms", tell: windowed(func(_ int, w *plant) { w.own = 2e3 }),
 			want: slo.Invalid, says: "its own delay, mean of 2000 arrivals, was 2ms, more than 1.001ms, a tenth of Complete mean"},
 		{why: "the generator was late, and it broke by more than ten times that", goal: "Complete p99 <= 50ms", tell: windowed(func(_ int, w *plant) { w.took, w.own = 1e6, 20e3 }),
-			want: slo.Breached, says: "Complete p99 <= 50ms: it was 1s"},
+			want: slo.Fail, says: "Complete p99 <= 50ms: it was 1s"},
 		{why: "the generator was late, and it broke by little more", goal: "Complete p99 <= 50ms", tell: windowed(func(_ int, w *plant) { w.took, w.own = 240e3, 20e3 }),
 			want: slo.Invalid, says: "plimsoll itself was late: its own delay, p99 of 2000 arrivals, was 20ms, more than 10ms"},
 		{why: "the program itself slept once for longer than the generator was late", goal: "Complete p99 <= 50ms", tell: func(s *story) {
@@ -565,7 +565,7 @@ func TestEveryExitForGenerators(t *testing.T) {
 		{why: "a generator that gives requests up may have been late by anything", goal: "Complete p50 <= 50ms", tell: windowed(func(_ int, w *plant) { w.took, w.own, w.Dropped, w.Late = 1e6, 20e3, 1, 1 }),
 			want: slo.Invalid, says: "plimsoll itself was late"},
 		{why: "the generator was late, and requests were refused", goal: "errors <= 1%", tell: windowed(func(_ int, w *plant) { w.own, w.Failed = 20e3, map[string]int{"status 503": 10} }),
-			want: slo.Breached, says: "errors <= 1%: it was 9.091%"},
+			want: slo.Fail, says: "errors <= 1%: it was 9.091%"},
 		{why: "the generator was late, and gave requests up unsent", goal: "errors <= 1%", tell: windowed(func(_ int, w *plant) { w.own, w.Dropped, w.Late = 20e3, 10, 10 }),
 			want: slo.Invalid, says: "plimsoll itself was late"},
 		{why: "arms are compared by what a late generator adds to", goal: "Complete p99 <= 50ms", spec: func(spec *result.Spec) {
@@ -580,20 +580,20 @@ func TestEveryExitForGenerators(t *testing.T) {
 		{why: "more places would have raised the rate", goal: "Complete p99 <= 1s", tell: tried(few, 750, 960),
 			want: slo.Invalid, says: "400 of 2000 arrivals waited for a place among 10, each of which took 100ms; with 7 requests under way 75 a second were answered, and 96 with 10: more places would raise the rate"},
 		{why: "more places would not have raised the rate, which is the target's", goal: "Complete p99 <= 1s", tell: tried(held, 800, 800),
-			want: slo.Breached, says: "1200 of 2000 arrivals waited because answers were slow and the limit of requests in flight was reached; 0 were dropped; with 7 requests under way 80 a second were answered, and 80 with 10: more places would not raise the rate"},
+			want: slo.Fail, says: "1200 of 2000 arrivals waited because answers were slow and the limit of requests in flight was reached; 0 were dropped; with 7 requests under way 80 a second were answered, and 80 with 10: more places would not raise the rate"},
 		{why: "the target answers at the rate of the schedule: they waited at times", goal: "Complete p99 <= 1s", tell: tried(few, 995, 1005), want: slo.Pass},
 		{why: "requests were given up unsent, whatever the target answers afterwards", goal: "Complete p50 <= 1s", tell: tried(func(i int, w *plant) {
 			if few(i, w); i == 3 {
 				w.Dropped = 5
 			}
-		}, 1005, 1005), want: slo.Breached, says: "5 were dropped"},
-		{why: "requests under way took longer than the goal allows: more places help nobody", goal: "Complete p99 <= 50ms", tell: tried(held, 750, 900), want: slo.Breached, says: "Complete p99 <= 50ms: it was 100ms"},
+		}, 1005, 1005), want: slo.Fail, says: "5 were dropped"},
+		{why: "requests under way took longer than the goal allows: more places help nobody", goal: "Complete p99 <= 50ms", tell: tried(held, 750, 900), want: slo.Fail, says: "Complete p99 <= 50ms: it was 100ms"},
 		{why: "something of the target was used up when the load's limit was reached", goal: "Complete p99 <= 1s", spec: limit, tell: func(s *story) {
 			s.windows(held)
 			s.bound("gen", 0.95)
-		}, want: slo.Breached, says: "achievedRate: 1200 of 2000 arrivals waited", binds: "the router's threads (95% of it used); achievedRate"},
+		}, want: slo.Fail, says: "achievedRate: 1200 of 2000 arrivals waited", binds: "the router's threads (95% of it used); achievedRate"},
 		{why: "few arrivals waited: the target was slow", goal: "Complete p99 <= 1s", tell: windowed(func(_ int, w *plant) { w.Late, w.InFlight = 5, 10 }),
-			want: slo.Breached, says: "achievedRate: 100 of 2000 arrivals waited"},
+			want: slo.Fail, says: "achievedRate: 100 of 2000 arrivals waited"},
 	} {
 		t.Run(r.why, func(t *testing.T) {
 			r.step = open
@@ -607,10 +607,10 @@ func TestEveryExitForStreams(t *testing.T) {
 	for _, r := range []row{
 		// Objectives.
 		{why: "nothing is wrong", goal: "Complete p99 <= 50ms", tell: windowed(nil), want: slo.Pass, says: "every objective held"},
-		{why: "requests were slow", goal: "Complete p99 <= 5ms", tell: windowed(nil), want: slo.Breached, says: "Complete p99 <= 5ms: it was 10"},
+		{why: "requests were slow", goal: "Complete p99 <= 5ms", tell: windowed(nil), want: slo.Fail, says: "Complete p99 <= 5ms: it was 10"},
 		{why: "requests that failed never came", goal: "Complete p99 <= 50ms", tell: windowed(func(_ int, w *plant) { w.Failed = map[string]int{"reset": 3} }),
-			want: slo.Breached, says: "Complete p99 <= 50ms: it was never reached"},
-		{why: "too many were quick", goal: "Complete p50 >= 50ms", tell: windowed(nil), want: slo.Breached, says: "Complete p50 >= 50ms: it was 10"},
+			want: slo.Fail, says: "Complete p99 <= 50ms: it was never reached"},
+		{why: "too many were quick", goal: "Complete p50 >= 50ms", tell: windowed(nil), want: slo.Fail, says: "Complete p50 >= 50ms: it was 10"},
 		{why: "the quantile depends on lost requests", goal: "Complete p99 <= 50ms", tell: windowed(func(_ int, w *plant) { w.Lost = 3 }),
 			want: slo.Inconclusive, says: "Complete p99 <= 50ms: it depends on 60 requests whose state is unknown"},
 		{why: "requests are lost that no objective depends on", goal: "Complete p50 <= 50ms", tell: windowed(func(i int, w *plant) {
@@ -619,17 +619,17 @@ func TestEveryExitForStreams(t *testing.T) {
 			}
 		}), want: slo.Inconclusive, says: "the state of 1 request is unknown"},
 		{why: "all came", goal: "all Complete within 50ms", tell: windowed(nil), want: slo.Pass},
-		{why: "some did not come", goal: "all Complete within 5ms", tell: windowed(nil), want: slo.Breached, says: "all Complete within 5ms: 2000 requests did not reach it"},
+		{why: "some did not come", goal: "all Complete within 5ms", tell: windowed(nil), want: slo.Fail, says: "all Complete within 5ms: 2000 requests did not reach it"},
 		{why: "what became of some is unknown", goal: "all Complete", tell: windowed(func(_ int, w *plant) { w.Lost = 1 }),
 			want: slo.Inconclusive, says: "all Complete: what became of 20 requests is unknown"},
 		{why: "requests failed", goal: "errors <= 1%", tell: windowed(func(_ int, w *plant) { w.Failed = map[string]int{"reset": 10} }),
-			want: slo.Breached, says: "errors <= 1%: it was 9.091%"},
+			want: slo.Fail, says: "errors <= 1%: it was 9.091%"},
 		{why: "requests were sent again", goal: "retried <= 1%", tell: windowed(func(_ int, w *plant) { w.Retried = 10 }),
-			want: slo.Breached, says: "retried <= 1%: it was 10%"},
+			want: slo.Fail, says: "retried <= 1%: it was 10%"},
 		{why: "no request was sent", goal: "errors <= 1%", tell: windowed(func(_ int, w *plant) { w.Done = 0 }), want: slo.Inconclusive, says: "errors <= 1%: no request was made"},
 		{why: "the rate was achieved", goal: "achieved >= 99%", tell: windowed(nil), want: slo.Pass},
 		{why: "the rate was not achieved", goal: "achieved >= 99%", tell: windowed(func(_ int, w *plant) { w.Failed = map[string]int{"reset": 10} }),
-			want: slo.Breached, says: "achieved >= 99%: it was 90.91%"},
+			want: slo.Fail, says: "achieved >= 99%: it was 90.91%"},
 		{why: "the rate depends on lost requests", goal: "achieved >= 99%", tell: windowed(func(_ int, w *plant) { w.Lost = 10 }),
 			want: slo.Inconclusive, says: "achieved >= 99%: it depends on 200 requests whose state is unknown"},
 		{why: "the rate is not achieved whatever became of the lost requests", goal: "achieved >= 99%", tell: windowed(func(i int, w *plant) {
@@ -637,15 +637,15 @@ func TestEveryExitForStreams(t *testing.T) {
 			if i == 3 {
 				w.Lost = 1
 			}
-		}), want: slo.Breached, says: "achieved >= 99%: it was"},
+		}), want: slo.Fail, says: "achieved >= 99%: it was"},
 		{why: "the hold was cut: the rate is unknown", goal: "achieved >= 99%", tell: windowed(nil), end: record.EndInterrupted, want: slo.Inconclusive, says: "achieved >= 99%: the rate is unknown"},
 		{why: "the user stopped a stream that had failed until then", goal: "errors <= 1%", tell: windowed(func(_ int, w *plant) { w.Failed = map[string]int{"reset": 10} }), end: record.EndInterrupted,
 			want: slo.Inconclusive, says: "the step was cut short: errors <= 1%: it was 9.091% until then"},
 
 		// Places.
-		{why: "a place is dead, and no objective names places", goal: "errors <= 50%", tell: windowed(dead("b1")), want: slo.Breached, says: "backends failed <= 0: 1 failed: b1", binds: "backends failed <= 0: 1 failed: b1"},
+		{why: "a place is dead, and no objective names places", goal: "errors <= 50%", tell: windowed(dead("b1")), want: slo.Fail, says: "backends failed <= 0: 1 failed: b1", binds: "backends failed <= 0: 1 failed: b1"},
 		{why: "the goal allows a dead place", goal: "errors <= 50%; backends failed <= 1", tell: windowed(dead("b1")), want: slo.Pass},
-		{why: "more places are dead than a sentence names", goal: "errors <= 50%", tell: windowed(dead("b1", "b2", "b3", "b4", "b5")), want: slo.Breached, says: "backends failed <= 0: 5 failed: b1, b2, b3 and 2 more"},
+		{why: "more places are dead than a sentence names", goal: "errors <= 50%", tell: windowed(dead("b1", "b2", "b3", "b4", "b5")), want: slo.Fail, says: "backends failed <= 0: 5 failed: b1, b2, b3 and 2 more"},
 		{why: "neighbours explain a place whose time was over", goal: "errors <= 50%", tell: func(s *story) {
 			s.windows(func(_ int, w *plant) {
 				w.ByPlace, w.FailedByPlace, w.Failed = map[string]int{"b0": 100}, map[string]int{"b1": 1}, map[string]int{record.FailedTimeout: 1}
@@ -655,7 +655,7 @@ func TestEveryExitForStreams(t *testing.T) {
 		{why: "neighbours do not explain a place that refuses", goal: "errors <= 50%", tell: func(s *story) {
 			s.windows(dead("b1"))
 			s.busyNeighbours()
-		}, want: slo.Breached, says: "backends failed <= 0: 1 failed: b1"},
+		}, want: slo.Fail, says: "backends failed <= 0: 1 failed: b1"},
 
 		// Neighbours, guards and backlogs.
 		{why: "neighbours explain slow requests", goal: "Complete p99 <= 5ms", tell: func(s *story) {
@@ -665,15 +665,15 @@ func TestEveryExitForStreams(t *testing.T) {
 		{why: "neighbours do not explain a rate that refusals alone break", goal: "achieved >= 99%", tell: func(s *story) {
 			s.windows(func(_ int, w *plant) { w.Failed = map[string]int{"status 503": 10} })
 			s.busyNeighbours()
-		}, want: slo.Breached, says: "achieved >= 99%: it was 90.91%"},
+		}, want: slo.Fail, says: "achieved >= 99%: it was 90.91%"},
 		{why: "a guard stopped a stream", goal: "errors <= 1%", tell: func(s *story) {
 			s.windows(nil)
 			s.at(19).put(&record.Guard{Name: "apiErrors", Value: 7, Bound: 5})
-		}, end: record.EndGuard, want: slo.Breached, says: "guard:apiErrors"},
+		}, end: record.EndGuard, want: slo.Fail, says: "guard:apiErrors"},
 		{why: "the backlog grows, whatever the lag of news", goal: "errors <= 1%", tell: func(s *story) {
 			s.windows(func(i int, w *plant) { w.Backlog = 10 * i })
 			s.canary(1, 9)
-		}, want: slo.Breached, says: "notSteady: the backlog grew throughout the hold, from 0 to 190"},
+		}, want: slo.Fail, says: "notSteady: the backlog grew throughout the hold, from 0 to 190"},
 		{why: "the backlog wavers", goal: "errors <= 1%", tell: windowed(func(i int, w *plant) { w.Backlog = 300 * (i / 5 % 2) }),
 			want: slo.Inconclusive, says: "whether the backlog grows is not decided in a hold of 20s"},
 		{why: "a histogram cannot be read", goal: "errors <= 1%", tell: windowed(func(i int, w *plant) {
@@ -710,5 +710,5 @@ func TestAStallOfAClosedLoopCounts(t *testing.T) {
 		if i == 6 {
 			w.Done = 0
 		}
-	}), want: slo.Breached, says: "Complete p95 <= 500ms: it was 10ms of those that were sent, and 1."}.check(t, requestKind())
+	}), want: slo.Fail, says: "Complete p95 <= 500ms: it was 10ms of those that were sent, and 1."}.check(t, requestKind())
 }

@@ -36,7 +36,7 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 		v.step.addBreach(e.broken[i].Breach, g.Name, !seen)
 	}
 	switch {
-	case d.check.verdict == slo.Breached:
+	case d.check.verdict == slo.Fail:
 		e.bind()
 	case d.check.name == compared:
 		v.step.Compared = true
@@ -105,7 +105,7 @@ func (e *evidence) take(s slo.SLO, o judgement) {
 	switch text, explained := e.late(s, o); {
 	case o.verdict == slo.Inconclusive:
 		e.open = append(e.open, o.What)
-	case o.verdict != slo.Breached:
+	case o.verdict != slo.Fail:
 	case e.f.CutBefore(s): // the rest of the step might have changed it
 		e.open = append(e.open, "the step was cut short: "+o.What+" until then")
 	case explained:
@@ -161,7 +161,7 @@ func (v *verdicts) lateNews() string {
 
 // late reports whether the lag of the news explains a breach, and says so.
 func (v *verdicts) late(s slo.SLO, o judgement) (string, bool) {
-	if o.verdict != slo.Breached {
+	if o.verdict != slo.Fail {
 		return "", false
 	}
 	least, explained := v.f.Account.Explained(s)
@@ -218,7 +218,7 @@ func (v *verdicts) addGuards() {
 
 type judgement struct {
 	verdict slo.Verdict
-	breach  // if it is slo.Breached; else What names the unknown
+	breach  // if it is slo.Fail; else What names the unknown
 }
 
 func passed() judgement { return judgement{verdict: slo.Pass} }
@@ -264,7 +264,7 @@ func (v *verdicts) objective(s slo.SLO) judgement {
 		if more := len(list) - 3; more > 0 {
 			what += fmt.Sprintf(" and %d more", more)
 		}
-		return judgement{slo.Breached, breach{
+		return judgement{slo.Fail, breach{
 			Breach: result.Breach{What: what, Value: &n, Bound: &bound, Kind: result.BreachPlaces, Count: len(list), At: f.Account.PlacesFailedAt()},
 			delay:  delayNever,
 		}}
@@ -320,7 +320,7 @@ func (v *verdicts) query(s slo.SLO) judgement {
 		if a.Series > 1 {
 			what += fmt.Sprintf(" (%d of %d series)", a.Broken, a.Series)
 		}
-		return judgement{slo.Breached, breach{Breach: result.Breach{
+		return judgement{slo.Fail, breach{Breach: result.Breach{
 			What: what, Value: result.Finite(value), Bound: &s.Value, Kind: result.BreachQuery, Count: a.Broken, At: min(max(a.Since, v.f.Start), v.f.End),
 		}}}
 	}
@@ -334,7 +334,7 @@ func judgePercent(s slo.SLO, value float64) judgement {
 	if s.Op.Holds(value, s.Percent) {
 		return passed()
 	}
-	return judgement{slo.Breached, breach{Breach: result.Breach{What: fmt.Sprintf("%s: it was %s%%", s, number.Text(value, 4)), Value: result.Finite(value), Bound: &s.Percent}}}
+	return judgement{slo.Fail, breach{Breach: result.Breach{What: fmt.Sprintf("%s: it was %s%%", s, number.Text(value, 4)), Value: result.Finite(value), Bound: &s.Percent}}}
 }
 
 func (v *verdicts) latencies(s slo.SLO) judgement {
@@ -375,7 +375,7 @@ func (v *verdicts) latencies(s slo.SLO) judgement {
 	if b.Value, b.Bound = result.Finite(value), &bound; value-bound > delayWeight*v.mostDelay() {
 		b.delay = delayShort
 	}
-	return judgement{slo.Breached, b}
+	return judgement{slo.Fail, b}
 }
 
 // delayWeight is the least excess of a latency over its bound, in longest delays of the generator, that
@@ -403,10 +403,10 @@ func (v *verdicts) all(s slo.SLO) judgement {
 	switch {
 	case short > 0 && f.Account.Streams():
 		broken.What = s.String() + ": " + v.many(short) + " did not reach it"
-		return judgement{slo.Breached, broken}
+		return judgement{slo.Fail, broken}
 	case short > 0:
 		broken.What = fmt.Sprintf("%s: %d of %d did not reach it", s, short, v.step.Asked)
-		return judgement{slo.Breached, broken}
+		return judgement{slo.Fail, broken}
 	case lost > 0 && f.Account.Streams():
 		return inconclusive("%s: what became of %s is unknown", s, v.many(lost))
 	case lost > 0:

@@ -58,7 +58,7 @@ func (c *Judged) Undecide(why string) {
 // Failed reports whether a goal did not hold in the step.
 func (c *Judged) Failed() bool {
 	for _, v := range c.Goals {
-		if v == slo.Breached {
+		if v == slo.Fail {
 			return true
 		}
 	}

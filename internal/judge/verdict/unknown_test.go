@@ -18,7 +18,7 @@ var objectives = [...]string{"all Ready", "all Ready within 5s", "Ready p50 <= 5
 func worst(list []slo.Verdict) slo.Verdict {
 	got := slo.Pass
 	for _, v := range list {
-		if v == slo.Breached || v == slo.Inconclusive && got == slo.Pass {
+		if v == slo.Fail || v == slo.Inconclusive && got == slo.Pass {
 			got = v
 		}
 	}
@@ -135,7 +135,7 @@ func TestUnknownIsNeverAPass(t *testing.T) {
 			t.Fatalf("%q are %q, and together %s: %s", texts, each, step.Verdict, step.VerdictWhy)
 		}
 	}
-	for _, what := range []string{"a request is not on record", "a node was taken", "a node was not ready", "the watch was cut", "the user stopped it", "what was done had not ended", "an object is lost", "pass", "breach", "inconclusive"} {
+	for _, what := range []string{"a request is not on record", "a node was taken", "a node was not ready", "the watch was cut", "the user stopped it", "what was done had not ended", "an object is lost", "pass", "fail", "inconclusive"} {
 		if seen[what] < 100 {
 			t.Errorf("%s: only in %d steps", what, seen[what])
 		}

@@ -64,7 +64,7 @@ func TestABMakesInvalidRunsOnceMore(t *testing.T) {
 		t.Errorf("cut: %+v", cut)
 	}
 	// A breach is a result like any other.
-	made = append(made, Made{StepPlan: record.StepPlan{Level: 10, Arm: d.Next(made, "").Arm, Replicate: 1}, Verdict: slo.Breached})
+	made = append(made, Made{StepPlan: record.StepPlan{Level: 10, Arm: d.Next(made, "").Arm, Replicate: 1}, Verdict: slo.Fail})
 	if end := d.Next(made, ""); !end.Done || end.Outcome.Verdict != slo.Pass {
 		t.Errorf("end: %+v", end)
 	}

@@ -44,13 +44,13 @@ func TestAheadHoldsWhatComes(t *testing.T) {
 }
 
 func failed(made []Made) bool {
-	return slices.ContainsFunc(made, func(m Made) bool { return m.Verdict == slo.Breached })
+	return slices.ContainsFunc(made, func(m Made) bool { return m.Verdict == slo.Fail })
 }
 
 func TestAheadCountsTheRunsOfArms(t *testing.T) {
 	d := AB{Arms: []string{"a", "b"}, Levels: []float64{5}, Repeat: 4, Seed: 1}
 	first := d.Next(nil, "")
-	made := []Made{{StepPlan: record.StepPlan{Level: 5, Arm: first.Arm, Replicate: first.Replicate}, Verdict: slo.Breached}}
+	made := []Made{{StepPlan: record.StepPlan{Level: 5, Arm: first.Arm, Replicate: first.Replicate}, Verdict: slo.Fail}}
 	for i, steps := range Ahead(d, [][]Made{made}) {
 		if len(steps) != 7 {
 			t.Errorf("case %d: %d runs are left of 8 after one", i, len(steps))
@@ -61,7 +61,7 @@ func TestAheadCountsTheRunsOfArms(t *testing.T) {
 // Every goal's line is sought before a search is done.
 func TestAheadCountsAllGoals(t *testing.T) {
 	d := Search{From: 10, Step: 10, Max: 40, Resolution: 1, Need: 1, Of: 1}
-	low, high := []Made{{StepPlan: record.StepPlan{Level: 10}, Verdict: slo.Pass, Effective: 10}, {StepPlan: record.StepPlan{Level: 20}, Verdict: slo.Breached, Effective: 20}},
+	low, high := []Made{{StepPlan: record.StepPlan{Level: 10}, Verdict: slo.Pass, Effective: 10}, {StepPlan: record.StepPlan{Level: 20}, Verdict: slo.Fail, Effective: 20}},
 		[]Made{{StepPlan: record.StepPlan{Level: 10}, Verdict: slo.Pass, Effective: 10}, {StepPlan: record.StepPlan{Level: 20}, Verdict: slo.Pass, Effective: 20}}
 	for i, steps := range Ahead(d, [][]Made{low, high}) {
 		if alone := Ahead(d, [][]Made{low})[i]; len(steps) <= len(alone) {

@@ -92,7 +92,7 @@ func (s Sweep) outcome(made []Made, stop string) Outcome {
 			if o.Line == nil || m.Level > *o.Line {
 				o.Line = &m.Level
 			}
-		case slo.Breached:
+		case slo.Fail:
 			if o.LowestFailing == nil || m.Level < *o.LowestFailing {
 				o.LowestFailing = &m.Level
 			}
@@ -108,7 +108,7 @@ func (s Sweep) outcome(made []Made, stop string) Outcome {
 
 // worse returns the verdict of two steps: any breach fails, and only two passes pass.
 func worse(a, b slo.Verdict) slo.Verdict {
-	for _, v := range []slo.Verdict{slo.Breached, slo.Invalid, slo.Inconclusive} {
+	for _, v := range []slo.Verdict{slo.Fail, slo.Invalid, slo.Inconclusive} {
 		if a == v || b == v {
 			return v
 		}
@@ -133,7 +133,7 @@ func Ahead(d Design, made [][]Made) [][]Next {
 			switch m.Verdict {
 			case slo.Pass:
 				held[i] = max(held[i], m.Level)
-			case slo.Breached:
+			case slo.Fail:
 				if under := math.Nextafter(m.Level, 0); under < below[i] {
 					below[i], told[i] = under, min(m.Effective, under)
 				}
@@ -163,7 +163,7 @@ func predict(d Design, made [][]Made, lines []float64, partly bool) []Next {
 		for i, line := range lines {
 			m := Made{StepPlan: next.StepPlan, Verdict: slo.Pass, Effective: next.Level}
 			if next.Level > line {
-				m.Verdict = slo.Breached
+				m.Verdict = slo.Fail
 				if partly {
 					m.Effective = line
 				}

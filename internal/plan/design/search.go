@@ -85,7 +85,7 @@ func (r *search) next() Next {
 		if above := r.heldAbove(0); above >= 0 {
 			return r.done(slo.Inconclusive, fmt.Sprintf("the first level, %s, failed where the higher %s held", r.name(0), r.name(above)))
 		}
-		return r.done(slo.Breached, fmt.Sprintf("the first level, %s, failed", r.name(0)))
+		return r.done(slo.Fail, fmt.Sprintf("the first level, %s, failed", r.name(0)))
 	}
 	if r.hi > 0 {
 		if n := r.bracket(); n != nil {
@@ -108,7 +108,7 @@ func (r *search) ramp() *Next {
 		if n != nil {
 			return n
 		}
-		if verdict == slo.Breached {
+		if verdict == slo.Fail {
 			r.hi = k
 			return nil
 		}
@@ -253,7 +253,7 @@ func (r *search) wholeSteps(k int) (passed, failed, undecided int) {
 		switch m.Verdict {
 		case slo.Pass:
 			passed++
-		case slo.Breached:
+		case slo.Fail:
 			failed++
 		default:
 			undecided++
@@ -267,7 +267,7 @@ func (r *search) heldAbove(k int) int {
 	highest := -1
 	for level, steps := range r.seen {
 		held := slices.ContainsFunc(steps, func(m Made) bool { return m.Verdict == slo.Pass })
-		failed := slices.ContainsFunc(steps, func(m Made) bool { return m.Verdict == slo.Breached })
+		failed := slices.ContainsFunc(steps, func(m Made) bool { return m.Verdict == slo.Fail })
 		if held && !failed && level > k {
 			highest = max(highest, level)
 		}
@@ -287,7 +287,7 @@ func (r *search) crossed() (below, above int) {
 		}
 		whole := 0
 		for _, m := range steps {
-			if m.FromEmpty && m.FullHold && m.Verdict == slo.Breached {
+			if m.FromEmpty && m.FullHold && m.Verdict == slo.Fail {
 				whole++
 			}
 		}
@@ -309,7 +309,7 @@ func (r *search) mixed() []Mixed {
 			case slo.Pass:
 				m.Passed++
 				highest = max(highest, k)
-			case slo.Breached:
+			case slo.Fail:
 				m.Failed++
 				lowest = min(lowest, k)
 			}
@@ -332,7 +332,7 @@ func (r *search) propose(k int, purpose record.Purpose, whole bool, why string) 
 func (r *search) done(verdict slo.Verdict, why string) Next {
 	o := Outcome{Verdict: verdict, Confirmations: r.confirmed, Why: why, Mixed: r.mixed()}
 	levels := slices.Sorted(maps.Keys(r.seen))
-	if hi := r.tried(levels, slo.Breached, func(k int) bool { return r.hi >= 0 && k >= r.hi }); hi >= 0 {
+	if hi := r.tried(levels, slo.Fail, func(k int) bool { return r.hi >= 0 && k >= r.hi }); hi >= 0 {
 		asked, made := r.level(hi), r.madeAt(hi)
 		o.LowestFailing, o.FailingAsked = &made, &asked
 	}

@@ -22,7 +22,7 @@ func hard(limit float64) target {
 		if level <= limit {
 			return slo.Pass, level
 		}
-		return slo.Breached, limit
+		return slo.Fail, limit
 	}
 }
 
@@ -45,7 +45,7 @@ func drive(t *testing.T, d Design, sys target) ([]Made, Outcome) {
 			for _, bound := range []struct {
 				level   *float64
 				verdict slo.Verdict
-			}{{n.Outcome.Line, slo.Pass}, {n.Outcome.LowestFailing, slo.Breached}} {
+			}{{n.Outcome.Line, slo.Pass}, {n.Outcome.LowestFailing, slo.Fail}} {
 				if bound.level != nil && !slices.ContainsFunc(made, func(m Made) bool { return m.Level == *bound.level && m.Verdict == bound.verdict }) {
 					t.Errorf("the outcome names the level %v, at which no step was %s: %s", *bound.level, bound.verdict, path(made))
 				}
@@ -171,7 +171,7 @@ func TestSearchFindsAHardLimit(t *testing.T) {
 		top := s.From + math.Floor((s.Max-s.From)/s.Resolution+1e-9)*s.Resolution
 		switch {
 		case limit < s.From:
-			if o.Verdict != slo.Breached || o.Line != nil || show(o.LowestFailing) != fmt.Sprint(s.From) {
+			if o.Verdict != slo.Fail || o.Line != nil || show(o.LowestFailing) != fmt.Sprint(s.From) {
 				t.Fatalf("%+v limit %v: %s line %s failing %s", s, limit, o.Verdict, show(o.Line), show(o.LowestFailing))
 			}
 		case limit >= top:
@@ -195,7 +195,7 @@ func TestSearchOnTargetsThatWaver(t *testing.T) {
 			if level <= 53 || level <= 55 && made < 8 {
 				return slo.Pass, level
 			}
-			return slo.Breached, 55
+			return slo.Fail, 55
 		})
 		if o.Verdict != slo.Pass || show(o.Line) != "53" || show(o.LowestFailing) != "54" {
 			t.Errorf("%s line %s failing %s: %s", o.Verdict, show(o.Line), show(o.LowestFailing), o.Why)
@@ -206,7 +206,7 @@ func TestSearchOnTargetsThatWaver(t *testing.T) {
 			if level <= 55 && made < 8 {
 				return slo.Pass, level
 			}
-			return slo.Breached, 55
+			return slo.Fail, 55
 		})
 		if o.Verdict != slo.Inconclusive {
 			t.Errorf("%s: %s (%s)", o.Verdict, o.Why, path(made))
@@ -217,7 +217,7 @@ func TestSearchOnTargetsThatWaver(t *testing.T) {
 			if level <= 55 || level <= 56 && made > 8 {
 				return slo.Pass, level
 			}
-			return slo.Breached, 55
+			return slo.Fail, 55
 		})
 		if o.Verdict != slo.Pass || show(o.Line) != "56" || show(o.LowestFailing) != "57" {
 			t.Errorf("%s line %s failing %s: %s", o.Verdict, show(o.Line), show(o.LowestFailing), o.Why)
@@ -228,7 +228,7 @@ func TestSearchOnTargetsThatWaver(t *testing.T) {
 			if level <= 55 || made > 8 {
 				return slo.Pass, level
 			}
-			return slo.Breached, 55
+			return slo.Fail, 55
 		})
 		if o.Verdict != slo.Inconclusive || show(o.Line) != "59" || o.Confirmations != 1 {
 			t.Errorf("%s line %s confirmed %d: %s (%s)", o.Verdict, show(o.Line), o.Confirmations, o.Why, path(made))
@@ -241,7 +241,7 @@ func TestSearchOnTargetsThatWaver(t *testing.T) {
 		_, o := drive(t, s, func(level float64, made int) (slo.Verdict, float64) {
 			if level == 55 && made > 9 && !failed {
 				failed = true
-				return slo.Breached, 54
+				return slo.Fail, 54
 			}
 			return hard(55)(level, made)
 		})
@@ -310,7 +310,7 @@ func TestSearchUsesStepsMadeForAnotherGoal(t *testing.T) {
 	// A stricter goal fails at 40 in the ramp, where the first held.
 	for i := range again {
 		if again[i].Level > 33 {
-			again[i].Verdict, again[i].Effective = slo.Breached, 33
+			again[i].Verdict, again[i].Effective = slo.Fail, 33
 		}
 	}
 	n := s.Next(again, "")
@@ -335,7 +335,7 @@ func TestSearchIsPure(t *testing.T) {
 
 func TestSweep(t *testing.T) {
 	made, o := drive(t, Sweep{Levels: []float64{40, 20, 60, 80}}, hard(60))
-	if path(made) != "sweep 40, sweep 20, sweep 60, sweep 80!" || o.Verdict != slo.Breached || show(o.Line) != "60" || show(o.LowestFailing) != "80" {
+	if path(made) != "sweep 40, sweep 20, sweep 60, sweep 80!" || o.Verdict != slo.Fail || show(o.Line) != "60" || show(o.LowestFailing) != "80" {
 		t.Errorf("%s: %s line %s failing %s", path(made), o.Verdict, show(o.Line), show(o.LowestFailing))
 	}
 	if !made[0].FromEmpty || !made[1].FromEmpty || made[2].FromEmpty {
@@ -370,11 +370,11 @@ func TestSearchTellsWhereStepsDisagree(t *testing.T) {
 		{"a short step only proposes: what was made whole decides", false, slo.Pass, 130, "130 held in 3 of 3"},
 		{"a whole step from empty decides as much as those of the line", true, slo.Inconclusive, 110, "120 failed where the higher 130 passed"},
 	} {
-		made := []Made{step(110, record.PurposeRamp, false, slo.Pass), step(120, record.PurposeRamp, tt.whole, slo.Breached)}
+		made := []Made{step(110, record.PurposeRamp, false, slo.Pass), step(120, record.PurposeRamp, tt.whole, slo.Fail)}
 		made = append(made, held(110, record.PurposeConfirm, 3)...)
 		made = append(made, held(120, record.PurposeUpper, 3)...)
 		made = append(made, held(130, record.PurposeUpper, 3)...)
-		made = append(made, step(140, record.PurposeBracket, true, slo.Pass), step(140, record.PurposeUpper, true, slo.Breached))
+		made = append(made, step(140, record.PurposeBracket, true, slo.Pass), step(140, record.PurposeUpper, true, slo.Fail))
 		n := s.Next(made, "")
 		want := []Mixed{{120, 3, 1}, {130, 3, 0}, {140, 1, 1}}
 		if !n.Done || n.Outcome.Verdict != tt.verdict || *n.Outcome.Line != tt.line || !strings.Contains(n.Outcome.Why, tt.says) || !reflect.DeepEqual(n.Outcome.Mixed, want) {
@@ -395,13 +395,13 @@ func TestAFirstLevelThatFailedBelowOneThatHeld(t *testing.T) {
 		above   []slo.Verdict // of steps at 20
 		verdict slo.Verdict
 	}{
-		{"nothing was made above it", nil, slo.Breached},
-		{"a higher level failed too", []slo.Verdict{slo.Breached}, slo.Breached},
+		{"nothing was made above it", nil, slo.Fail},
+		{"a higher level failed too", []slo.Verdict{slo.Fail}, slo.Fail},
 		{"a higher level held", []slo.Verdict{slo.Pass}, slo.Inconclusive},
-		{"a higher level held and failed", []slo.Verdict{slo.Pass, slo.Breached}, slo.Breached},
-		{"a higher level does not decide", []slo.Verdict{slo.Inconclusive}, slo.Breached},
+		{"a higher level held and failed", []slo.Verdict{slo.Pass, slo.Fail}, slo.Fail},
+		{"a higher level does not decide", []slo.Verdict{slo.Inconclusive}, slo.Fail},
 	} {
-		made := []Made{{StepPlan: record.StepPlan{Level: 10, Purpose: record.PurposeRamp, FromEmpty: true}, Verdict: slo.Breached}}
+		made := []Made{{StepPlan: record.StepPlan{Level: 10, Purpose: record.PurposeRamp, FromEmpty: true}, Verdict: slo.Fail}}
 		for _, v := range c.above {
 			made = append(made, Made{StepPlan: record.StepPlan{Level: 20, Purpose: record.PurposeRamp}, Verdict: v})
 		}

@@ -209,7 +209,7 @@ func toneOf(verdict any) slo.Verdict {
 	case stats.Better, stats.Equivalent, stats.NotWorse:
 		return slo.Pass
 	case stats.Worse:
-		return slo.Breached
+		return slo.Fail
 	default:
 		return slo.Verdict(v)
 	}

@@ -155,7 +155,7 @@ func TestCompared(t *testing.T) {
 	if list := operandFacts(placed); len(list) != 8 || list[5] != (fact{"Start", "2030-01-02 03:04:05 UTC", ""}) || list[6] != (fact{"Kinds of nodes", "2 of v1.35", ""}) || list[7] != (fact{"CPU split", "cgroups", ""}) {
 		t.Errorf("%+v", list)
 	}
-	want := []fact{{"Experiment", "e", ""}, {"Workload", "pods", "run"}, {"Own verdict", "held", "1 level"}, {"Version", "v1", "of plimsoll"}, {"Record", "runs/old", ""}, {"Start", "2030-01-02 03:04:05.000000 UTC", ""}}
+	want := []fact{{"Experiment", "e", ""}, {"Workload", "pods", "run"}, {"Own verdict", "pass", "1 level"}, {"Version", "v1", "of plimsoll"}, {"Record", "runs/old", ""}, {"Start", "2030-01-02 03:04:05.000000 UTC", ""}}
 	got := operandFacts(in.Operands[0])
 	if len(got) != len(want) {
 		t.Fatalf("%+v", got)
@@ -352,7 +352,7 @@ func TestFactsOfArms(t *testing.T) {
 			}
 		}
 	}
-	for verdict, want := range map[any]slo.Verdict{stats.Better: slo.Pass, stats.Equivalent: slo.Pass, stats.NotWorse: slo.Pass, stats.Worse: slo.Breached, slo.Invalid: slo.Invalid} {
+	for verdict, want := range map[any]slo.Verdict{stats.Better: slo.Pass, stats.Equivalent: slo.Pass, stats.NotWorse: slo.Pass, stats.Worse: slo.Fail, slo.Invalid: slo.Invalid} {
 		if got := toneOf(verdict); got != want {
 			t.Errorf("%v looks like %s, want %s", verdict, got, want)
 		}

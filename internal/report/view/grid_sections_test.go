@@ -48,10 +48,10 @@ func sweepGrid() judge.Grid {
 	level := func(level float64, held int) judge.CellLevel {
 		return judge.CellLevel{Level: level, Runs: 3, Held: held, Rate: between(990, 980, 1000), P50: between(0.02, 0.018, 0.022), P99: result.Interval{}, BitsPerSecond: new(between(2.5e9, 2e9, 3e9)), Metric: between(1<<20, 1<<19, 3<<19), Unit: "B", AtLeast: held < 3}
 	}
-	a, b := cellOf("2", "xfs", result.Result{Verdict: slo.Pass}), cellOf("2", "ext4", result.Result{Verdict: slo.Breached})
+	a, b := cellOf("2", "xfs", result.Result{Verdict: slo.Pass}), cellOf("2", "ext4", result.Result{Verdict: slo.Fail})
 	a.Levels, b.Levels = []judge.CellLevel{level(1000, 3)}, []judge.CellLevel{level(1000, 1)}
 	return judge.Grid{
-		Workload: "router", Kind: "sweep", Why: "2 cells: 1 pass, 1 breach", Metric: "memory", MetricTitle: "memory of the router", Margin: 0.1, Alpha: 0.05,
+		Workload: "router", Kind: "sweep", Why: "2 cells: 1 pass, 1 fail", Metric: "memory", MetricTitle: "memory of the router", Margin: 0.1, Alpha: 0.05,
 		Vary: []judge.Varied{{Key: "cpus", Values: []string{"2"}}, {Key: "fs", Values: []string{"xfs", "ext4"}}}, Cells: []judge.Cell{a, b},
 		Pairs: []judge.Pair{{Key: "fs", Baseline: "2-xfs", Arm: "2-ext4", Level: new(1000.0), Verdict: stats.Worse, Figure: &compare.Compared{Change: new(0.2), Lo: new(0.15), Hi: new(0.25)}}},
 	}
@@ -77,9 +77,9 @@ func TestGrid(t *testing.T) {
 	checkSections(t, []section{
 		{"one level for each cell", sweep[:1], lines("cpus|fs|verdict|level|held|per second|p50|p99|Gbit/s|memory of the router",
 			"2|xfs|pass|1000|3 of 3|990 ± 10|20.0 ± 2.0 ms|never|2.5|1.00 ± 0.50 MiB",
-			"2|ext4|breach|1000|1 of 3|at least 990 ± 10|20.0 ± 2.0 ms|never|2.5|1.00 ± 0.50 MiB")},
+			"2|ext4|fail|1000|1 of 3|at least 990 ± 10|20.0 ± 2.0 ms|never|2.5|1.00 ± 0.50 MiB")},
 		{"the pair", sweep[1:2], lines("Change of memory of the router, margin 10%:", "  fs ext4 against xfs", "cpus=2|worse|+20.0% (+15.0% to +25.0%)")},
-		{"the end of the sweep", sweep[2:], lines("router held at every level in 1 of 2 cells. 2 cells: 1 pass, 1 breach.", "Record: runs/g")},
+		{"the end of the sweep", sweep[2:], lines("router held at every level in 1 of 2 cells. 2 cells: 1 pass, 1 fail.", "Record: runs/g")},
 	})
 
 	several := sweepGrid()

@@ -237,7 +237,7 @@ func decidingStep(r result.Result) *result.Step {
 		if s.Verdict != r.Verdict || !r.Verdict.Decided() {
 			continue
 		}
-		if best == nil || (s.LevelReached < best.LevelReached) == (r.Verdict == slo.Breached) {
+		if best == nil || (s.LevelReached < best.LevelReached) == (r.Verdict == slo.Fail) {
 			best = s
 		}
 	}
@@ -270,7 +270,7 @@ func Headline(r result.Result, unit string) string {
 	name := r.Workload
 	if l := r.LoadLine; l != nil {
 		switch {
-		case r.Verdict == slo.Breached && l.LowestFailing != nil:
+		case r.Verdict == slo.Fail && l.LowestFailing != nil:
 			return fmt.Sprintf("%s fails at its first level, %s %s", name, words.Number(*l.LowestFailing), unit)
 		case r.Verdict == slo.Pass && l.Level != nil && l.LowestFailing != nil:
 			return fmt.Sprintf("%s holds %s %s and fails at %s", name, words.Number(*l.Level), unit, words.Number(*l.LowestFailing))
@@ -293,7 +293,7 @@ func Headline(r result.Result, unit string) string {
 	}
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, s := range r.Steps {
-		if r.Verdict == slo.Breached && s.Verdict != slo.Breached {
+		if r.Verdict == slo.Fail && s.Verdict != slo.Fail {
 			continue
 		}
 		low, high = min(low, s.LevelReached), max(high, s.LevelReached)
@@ -307,7 +307,7 @@ func Headline(r result.Result, unit string) string {
 		return fmt.Sprintf("%s: nothing was measured", name)
 	case r.Verdict == slo.Pass:
 		return fmt.Sprintf("%s holds at every level, %s %s", name, levels, unit)
-	case r.Verdict == slo.Breached && !math.IsInf(low, 0):
+	case r.Verdict == slo.Fail && !math.IsInf(low, 0):
 		return fmt.Sprintf("%s fails at %s %s", name, words.Number(low), unit)
 	case r.Verdict == slo.Invalid:
 		return fmt.Sprintf("Invalid: not %s was the bottleneck", name)
@@ -325,7 +325,7 @@ func summary(r result.Result) []string {
 	if l := r.LoadLine; l != nil && l.Binding != "" {
 		add("bound by: " + l.Binding)
 	}
-	if s := decidingStep(r); s != nil && r.LoadLine == nil && r.Verdict == slo.Breached {
+	if s := decidingStep(r); s != nil && r.LoadLine == nil && r.Verdict == slo.Fail {
 		add(s.VerdictWhy)
 	}
 	add(r.Why)
@@ -343,5 +343,5 @@ func thingsOf(r result.Result) (one, many string) {
 
 func verdictWord(verdict any) string {
 	v := fmt.Sprint(verdict)
-	return cmp.Or(map[string]string{string(slo.Pass): "held", string(slo.Breached): "failed", string(stats.NotWorse): "not worse"}[v], v)
+	return cmp.Or(map[string]string{string(stats.NotWorse): "not worse"}[v], v)
 }

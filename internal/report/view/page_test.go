@@ -20,7 +20,7 @@ func TestHeadline(t *testing.T) {
 	sweep := func(v slo.Verdict, steps ...result.Step) result.Result {
 		return result.Result{Workload: "pods", Verdict: v, Steps: steps}
 	}
-	held, failed := result.Step{LevelReached: 10, Verdict: slo.Pass}, result.Step{LevelReached: 20, Verdict: slo.Breached}
+	held, failed := result.Step{LevelReached: 10, Verdict: slo.Pass}, result.Step{LevelReached: 20, Verdict: slo.Fail}
 	for _, c := range []struct {
 		why  string
 		of   result.Result
@@ -28,7 +28,7 @@ func TestHeadline(t *testing.T) {
 	}{
 		{"a line", limit(slo.Pass, new(100.0), new(110.0)), "pods holds 100 pods/node and fails at 110"},
 		{"nothing failed", limit(slo.Pass, new(100.0), nil), "pods holds 100 pods/node, the highest level tried"},
-		{"the first level failed", limit(slo.Breached, nil, new(10.0)), "pods fails at its first level, 10 pods/node"},
+		{"the first level failed", limit(slo.Fail, nil, new(10.0)), "pods fails at its first level, 10 pods/node"},
 		{"a bracket", limit(slo.Inconclusive, new(100.0), new(110.0)), "Inconclusive: the load line of pods lies from 100 to below 110 pods/node"},
 		{"no level failed in time", limit(slo.Inconclusive, new(100.0), nil), "Inconclusive: pods held 100 pods/node; higher levels are unknown"},
 		{"no level held in time", limit(slo.Invalid, nil, new(10.0)), "Invalid: pods failed at 10 pods/node; no level is known to hold"},
@@ -36,7 +36,7 @@ func TestHeadline(t *testing.T) {
 		{"a sweep without a step", sweep(slo.Inconclusive), "pods: nothing was measured"},
 		{"a sweep of one level", sweep(slo.Pass, held), "pods holds at every level, 10 pods/node"},
 		{"a sweep of two levels", sweep(slo.Pass, held, result.Step{LevelReached: 30}), "pods holds at every level, 10 to 30 pods/node"},
-		{"a sweep that failed", sweep(slo.Breached, held, failed), "pods fails at 20 pods/node"},
+		{"a sweep that failed", sweep(slo.Fail, held, failed), "pods fails at 20 pods/node"},
 		{"an invalid sweep", sweep(slo.Invalid, held), "Invalid: not pods was the bottleneck"},
 		{"a sweep that is not decided", sweep(slo.Inconclusive, held), "Inconclusive: whether pods holds is unknown"},
 	} {
@@ -103,7 +103,7 @@ func TestFacts(t *testing.T) {
 	if got, want := factsOf(one, data)[0], (fact{"Steps", "1", "1 held; 2 min 10 s in all"}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	sweep.Verdict = slo.Breached
+	sweep.Verdict = slo.Fail
 	if p, err := RunPage(Input{Recorded: chart.Recorded{Result: sweep}}); err != nil || p.Mark != "110" || !slices.Contains(p.Lead, "All Ready: 20 of 220 did not reach it.") {
 		t.Errorf("%v: %q, %q", err, p.Mark, p.Lead)
 	}
@@ -130,7 +130,7 @@ func TestWordsOfTheTemplate(t *testing.T) {
 	if shareOf(list[0], list) != 1 || shareOf(list[1], list) != 99 {
 		t.Errorf("%d%% and %d%%", shareOf(list[0], list), shareOf(list[1], list))
 	}
-	for verdict, want := range map[any]string{slo.Pass: "held", slo.Breached: "failed", stats.NotWorse: "not worse", slo.Invalid: "invalid"} {
+	for verdict, want := range map[any]string{slo.Pass: "pass", slo.Fail: "fail", stats.NotWorse: "not worse", slo.Invalid: "invalid"} {
 		if got := verdictWord(verdict); got != want {
 			t.Errorf("%v: %q, want %q", verdict, got, want)
 		}

@@ -15,30 +15,31 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/number"
 )
 
-// Run returns a result for a terminal: its steps, why objects were not ready, and the verdict. Dir is the
-// run directory; explain adds why each level was chosen, and what broke in other steps.
+// Run returns a result for a terminal: the verdict in a sentence, the steps, the goals, what broke, and the rest.
+// Dir is the run directory. Explain adds why each level was chosen, what broke in the other steps, and histograms
+// of the components.
 func Run(r result.Result, dir string, explain bool) []Section {
-	var bounds Section
-	bounds.lines("", append(boundLines(r), recordedLines(r)...)...)
-	list := []Section{steps(r), metricsSection(r), playedSection(r), labelSection(r), bounds, backlogs(r, explain), reasons(r), broke(r), diagnosis(r)}
-	if explain {
-		list = append(list, otherBreaches(r), why(r))
+	first := Section{Title: Sentence(r)}
+	if r.Prediction != nil {
+		first.linef("%s", r.Prediction.Text)
 	}
+	if note := fidelityNote(r.Fidelity); note != "" {
+		first.linef("%s", note)
+	}
+	list := []Section{first, steps(r)}
 	if r.Comparison == nil {
 		list = append(list, goals(r))
 	} else {
 		list = append(list, comparison(r.Comparison)...)
 	}
-	list = append(list, lawSection(r.Laws, explain), overheadSection(r), requests(r), durations(r), published(r), warned(r.Warnings))
-	end := Section{Title: Sentence(r)}
-	if r.Prediction != nil {
-		end.linef("%s", r.Prediction.Text)
-	}
-	if note := fidelityNote(r.Fidelity); note != "" {
-		end.linef("%s", note)
+	var bounds, end Section
+	bounds.lines("", append(boundLines(r), recordedLines(r)...)...)
+	list = append(list, broke(r), diagnosis(r), reasons(r), metricsSection(r), playedSection(r), labelSection(r), bounds, backlogs(r, explain))
+	if explain {
+		list = append(list, otherBreaches(r), why(r), durations(r))
 	}
 	end.linef("Record: %s", dir)
-	return said(append(list, end)...)
+	return said(append(list, lawSection(r.Laws, explain), overheadSection(r), requests(r), published(r), warned(r.Warnings), end)...)
 }
 
 func steps(r result.Result) (s Section) {
@@ -210,7 +211,7 @@ func goals(r result.Result) (s Section) {
 	for i, g := range r.Goals {
 		text := GoalSentence(g)
 		if i == 0 {
-			text = string(g.Verdict) + "; it is the headline, and the end says more"
+			text = string(g.Verdict) + "; it is the headline, and the first sentence says more"
 		}
 		s.linef("goal %s (%s): %s", g.Name, strings.Join(g.SLO, "; "), text)
 	}
@@ -267,7 +268,7 @@ func verdictSentence(r result.Result) string {
 			return fmt.Sprintf("%s held at every level by goal %s, but not by %s: %s.", r.Workload, r.Goals[0].Name, words.And(not), r.Why)
 		}
 		return fmt.Sprintf("%s held at every level: %s.", r.Workload, r.Why)
-	case slo.Breached:
+	case slo.Fail:
 		if lowest := decidingStep(r); lowest != nil {
 			return fmt.Sprintf("%s did not hold at %s: %s.", r.Workload, words.Number(lowest.LevelReached), lowest.VerdictWhy)
 		}
@@ -278,7 +279,7 @@ func verdictSentence(r result.Result) string {
 func lineSentence(l *result.LoadLine, verdict slo.Verdict, why string) string {
 	var b strings.Builder
 	switch {
-	case verdict == slo.Breached && l.LowestFailing != nil:
+	case verdict == slo.Fail && l.LowestFailing != nil:
 		fmt.Fprintf(&b, "below the first level: %s %s failed", words.Number(*l.LowestFailing), l.Unit)
 	case verdict == slo.Pass && l.Level != nil:
 		fmt.Fprintf(&b, "%s %s%s%s, confirmed %d of %d from empty", words.Number(*l.Level), l.Unit, askedText(l.LevelAsked), sustainedText(l), l.Confirmations, confirmationsOf(l))
@@ -337,7 +338,7 @@ func confidenceSentence(l *result.LoadLine, verdict slo.Verdict) string {
 // triedSentence says of a line that was not confirmed where it probably lies and which levels were tried, with a
 // space before it; "" for any other.
 func triedSentence(r result.Result) (text string) {
-	if r.Verdict == slo.Pass || r.Verdict == slo.Breached {
+	if r.Verdict == slo.Pass || r.Verdict == slo.Fail {
 		return ""
 	}
 	if at, within := estimateOf(r.LoadLine); at != "" {

@@ -25,7 +25,7 @@ func twoSteps() result.Result {
 				Latency: result.Latencies{"Ready": {N: 200, P50: new(0.25), P99: new(1.5)}},
 			},
 			{
-				ID: 2, StepPlan: record.StepPlan{Level: 110, Purpose: record.PurposeRamp, Why: "one step more"}, LevelReached: 110, Verdict: slo.Breached, VerdictWhy: "all Ready: 20 of 220 did not reach it",
+				ID: 2, StepPlan: record.StepPlan{Level: 110, Purpose: record.PurposeRamp, Why: "one step more"}, LevelReached: 110, Verdict: slo.Fail, VerdictWhy: "all Ready: 20 of 220 did not reach it",
 				Start: "2030-01-02T03:05:05.000000Z", Objects: result.Objects{Intended: 220, Created: 215, CreateFailed: 5, Ready: 200, NeverReady: 14, Lost: 1},
 				Latency: result.Latencies{"Ready": {N: 220, Censored: 20, P50: new(0.3)}},
 				Reasons: []result.Reason{{Reason: "Unschedulable", Message: "0/2 nodes are available: 2 Too many pods.", Count: 14, Places: 2, PlacesOf: 2}, {Reason: "HTTP 500", Message: "no leader", Count: 3, Requests: true}},
@@ -55,10 +55,10 @@ func TestSteps(t *testing.T) {
 		{"no step was made", one(steps(result.Result{})), ""},
 		{"a search", one(steps(twoSteps())), lines(head,
 			"1|ramp|100|200|200|0|0|12.3|250 ms|1.50 s|pass",
-			"2|ramp|110|220|200|19|1|-|300 ms|never|breach")},
+			"2|ramp|110|220|200|19|1|-|300 ms|never|fail")},
 		{"requests failed", one(steps(refused)), lines(head+"|requests failed",
 			"1|ramp|100|200|200|0|0|12.3|250 ms|1.50 s|pass|0 of 0",
-			"2|ramp|110|220|200|19|1|-|300 ms|never|breach|5 of 220")},
+			"2|ramp|110|220|200|19|1|-|300 ms|never|fail|5 of 220")},
 		{"a stream", one(steps(stream)), lines(
 			"step|purpose|level|intended|done|not done|lost|per second|Complete p50|p99|verdict",
 			"1|sweep|500|1000|980|18|2|at least 480.0|2.00 ms|never|pass")},
@@ -107,7 +107,7 @@ func TestSentence(t *testing.T) {
 			"Load line of pods: 100 pods/node, confirmed 4 of 5 from empty; 110 failed, bound by: Too many pods." + means},
 		{"nothing failed", line(func(r *result.Result) { r.LoadLine.LowestFailing, r.LoadLine.Binding = nil, "" }),
 			"Load line of pods: 100 pods/node, confirmed 3 of 3 from empty; nothing failed up to the highest level tried." + means},
-		{"the first level failed", line(func(r *result.Result) { r.Verdict, r.LoadLine.Level = slo.Breached, nil }),
+		{"the first level failed", line(func(r *result.Result) { r.Verdict, r.LoadLine.Level = slo.Fail, nil }),
 			"Load line of pods: below the first level: 110 pods/node failed, bound by: Too many pods."},
 		{"it lies between two levels", line(func(r *result.Result) { r.Verdict, r.Why = slo.Inconclusive, "the budget is spent" }),
 			"Load line of pods: inconclusive, between 100 and 110 pods/node: the budget is spent, bound by: Too many pods."},
@@ -123,12 +123,12 @@ func TestSentence(t *testing.T) {
 		}), "Load line of pods: inconclusive, between 100 and 110 pods/node: the line was confirmed; the steps do not agree: 100 held 2 of 3 times and 105 held 1 of 3 times."},
 		{"a sweep that held", sweep(nil), "pods held at every level: 2 levels."},
 		{"a sweep that held by the headline alone", sweep(func(r *result.Result) {
-			r.Goals = append(r.Goals, result.GoalResult{Name: "startup", Verdict: slo.Breached}, result.GoalResult{Name: "slow", Verdict: slo.Inconclusive})
-		}), "pods held at every level by goal ready, but not by startup (breach) and slow (inconclusive): 2 levels."},
+			r.Goals = append(r.Goals, result.GoalResult{Name: "startup", Verdict: slo.Fail}, result.GoalResult{Name: "slow", Verdict: slo.Inconclusive})
+		}), "pods held at every level by goal ready, but not by startup (fail) and slow (inconclusive): 2 levels."},
 		{"a sweep that held by all goals but one", sweep(func(r *result.Result) {
-			r.Goals = append(r.Goals, result.GoalResult{Name: "startup", Verdict: slo.Breached})
-		}), "pods held at every level by goal ready, but not by startup (breach): 2 levels."},
-		{"a sweep that failed", sweep(func(r *result.Result) { r.Verdict = slo.Breached }), "pods did not hold at 110: all Ready: 20 of 220 did not reach it."},
+			r.Goals = append(r.Goals, result.GoalResult{Name: "startup", Verdict: slo.Fail})
+		}), "pods held at every level by goal ready, but not by startup (fail): 2 levels."},
+		{"a sweep that failed", sweep(func(r *result.Result) { r.Verdict = slo.Fail }), "pods did not hold at 110: all Ready: 20 of 220 did not reach it."},
 		{"a sweep that decides nothing", sweep(func(r *result.Result) { r.Verdict = slo.Invalid }), "pods: invalid: 2 levels."},
 		{"requests failed at one level", sweep(func(r *result.Result) { r.Steps[1].APIRequests = result.APIRequests{N: 220, Failed: 3} }),
 			"pods held at every level: 2 levels. 3 of 220 requests failed at 110 (HTTP 500: no leader)."},
@@ -185,11 +185,11 @@ func TestWhy(t *testing.T) {
 	checkSections(t, []section{
 		{"what broke is told here", one(why(twoSteps())), lines("Why each level was chosen:",
 			"   1  where the ramp begins (from empty, full hold): pass",
-			"   2  one step more (raised, short hold): breach: all Ready: 20 of 220 did not reach it",
+			"   2  one step more (raised, short hold): fail: all Ready: 20 of 220 did not reach it",
 			"  done: the line was confirmed")},
 		{"what broke was told", one(why(told)), lines("Why each level was chosen:",
 			"   1  where the ramp begins (from empty, full hold): pass",
-			"   2  one step more (raised, short hold): breach",
+			"   2  one step more (raised, short hold): fail",
 			"  done: the line was confirmed")},
 	})
 }
@@ -198,11 +198,11 @@ func TestWhy(t *testing.T) {
 func TestGoals(t *testing.T) {
 	two := func(change func(*result.Result)) result.Result {
 		r := twoSteps()
-		r.Goals = append(r.Goals, result.GoalResult{Name: "startup", SLO: []string{"Ready p99 <= 5s", "errors <= 1%"}, Verdict: slo.Breached, Why: "it was 9s"})
+		r.Goals = append(r.Goals, result.GoalResult{Name: "startup", SLO: []string{"Ready p99 <= 5s", "errors <= 1%"}, Verdict: slo.Fail, Why: "it was 9s"})
 		change(&r)
 		return r
 	}
-	const list = "goal ready (all Ready): pass; it is the headline, and the end says more\ngoal startup (Ready p99 <= 5s; errors <= 1%): breach: it was 9s\n"
+	const list = "goal ready (all Ready): pass; it is the headline, and the first sentence says more\ngoal startup (Ready p99 <= 5s; errors <= 1%): fail: it was 9s\n"
 	line := &result.LoadLine{Unit: "pods/node", LowestFailing: new(20.0)}
 	checkSections(t, []section{
 		{"one goal", one(goals(twoSteps())), ""},
@@ -211,24 +211,26 @@ func TestGoals(t *testing.T) {
 		{"a named goal", one(goals(two(func(r *result.Result) { r.ExitCode, r.Require = 1, "startup" }))), list + "The exit code, 1, follows the goal startup."},
 		{"a signal", one(goals(two(func(r *result.Result) { r.ExitCode = 130 }))), list + "The exit code, 130, is that of the signal that ended the run."},
 		{"a comparison", one(goals(two(func(r *result.Result) { r.Comparison = &compare.Comparison{} }))), list + "The exit code, 0, follows the comparison."},
-		{"a goal with a line of its own", one(goals(two(func(r *result.Result) { r.Goals[1].LoadLine = line }))), "goal ready (all Ready): pass; it is the headline, and the end says more\n" +
+		{"a goal with a line of its own", one(goals(two(func(r *result.Result) { r.Goals[1].LoadLine = line }))), "goal ready (all Ready): pass; it is the headline, and the first sentence says more\n" +
 			"goal startup (Ready p99 <= 5s; errors <= 1%): below the first level: 20 pods/node failed.\nThe exit code, 0, follows the headline goal alone; --require all follows every goal."},
 	})
 }
 
-// A terminal shows the steps first, and at the end the verdict, what was predicted, what
-// was simulated, and where the record is.
+// A terminal shows the verdict first, with the prediction and what was simulated, then the
+// steps, and at the end where the record is.
 func TestRunIsWhole(t *testing.T) {
 	r := twoSteps()
 	r.Prediction = &ceiling.Prediction{Text: "Predicted were 110 pods/node."}
 	r.Fidelity = record.Fidelity{ControlPlane: record.Real, Nodes: record.Simulated, Containers: record.Simulated, Guests: record.None}
 	r.Warnings = record.Warnings{{Kind: record.WarningNote, Text: "the clock was set back", Steps: []int{2}}}
 	list := Run(r, "runs/1", true)
-	first, end := list[0], list[len(list)-1]
-	if got := shown(first); got != shown(steps(r)) {
-		t.Errorf("first:\n%s", got)
+	if got, want := shown(list[0]), lines(Sentence(r), "Predicted were 110 pods/node.", "Simulated: nodes, containers; the control plane was real."); got != want {
+		t.Errorf("first:\n%s\nwant\n%s", got, want)
 	}
-	if got, want := shown(end), lines(Sentence(r), "Predicted were 110 pods/node.", "Simulated: nodes, containers; the control plane was real.", "Record: runs/1"); got != want {
+	if got := shown(list[1]); got != shown(steps(r)) {
+		t.Errorf("then:\n%s", got)
+	}
+	if got, want := shown(list[len(list)-1]), "Record: runs/1"; got != want {
 		t.Errorf("at the end:\n%s\nwant\n%s", got, want)
 	}
 	if got, want := shown(list[len(list)-2]), "warning: step 2: the clock was set back"; got != want {

@@ -583,7 +583,7 @@ func TestAnAPIServerOutOfReach(t *testing.T) {
 	// not known.
 	s, want := r.Steps[0], slo.Inconclusive
 	if s.Objects.CreateFailed > 0 {
-		want = slo.Breached
+		want = slo.Fail
 	}
 	if s.Verdict != want && !late(s.Verdict, s.VerdictWhy) {
 		t.Errorf("verdict %s (%s), want %s of %+v", s.Verdict, s.VerdictWhy, want, s.Objects)

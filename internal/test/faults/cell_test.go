@@ -414,7 +414,7 @@ const (
 func (c *cell) judged(twin *cell) verdict {
 	names := func(text string) bool { return c.fault.says != nil && c.fault.says.MatchString(text) }
 	switch {
-	case c.before && (c.got.Code == process.ExitHeld || c.busy()):
+	case c.before && (c.got.Code == process.ExitPass || c.busy()):
 		return endedBefore
 	case c.before:
 		return differs
@@ -424,9 +424,9 @@ func (c *cell) judged(twin *cell) verdict {
 		return same // its problems tell
 	case c.got.Code == process.ExitCouldNotRun && c.fault.must != healed && names(c.said()):
 		return named_
-	case c.got.Code == process.ExitBreached && (names(c.first()) || c.fault.mustOn(c.load) == told && names(c.reasons())):
+	case c.got.Code == process.ExitFail && (names(c.first()) || c.fault.mustOn(c.load) == told && names(c.reasons())):
 		return named_
-	case c.got.Code == process.ExitHeld: // as every twin that the machine had room for
+	case c.got.Code == process.ExitPass: // as every twin that the machine had room for
 		return same
 	case c.busy() || twin.busy():
 		return notJudged
@@ -440,7 +440,7 @@ func (c *cell) judged(twin *cell) verdict {
 // something else: it is invalid, or while other programs took processors it did not
 // hold, or did not know whether a backlog grows.
 func (c *cell) busy() bool {
-	return c.got.Code == process.ExitInvalid || c.late && c.swamped() || c.crowded() && (c.got.Code == process.ExitBreached ||
+	return c.got.Code == process.ExitInvalid || c.late && c.swamped() || c.crowded() && (c.got.Code == process.ExitFail ||
 		c.got.Code == process.ExitInconclusive && strings.Contains(c.said(), "whether the backlog grows is not decided"))
 }
 
@@ -477,7 +477,7 @@ func (m must) holds(v verdict) bool {
 
 // decided reports whether a run came to a verdict, whichever the machine let it have.
 func decided(code int) bool {
-	return slices.Contains([]int{process.ExitHeld, process.ExitBreached, process.ExitInconclusive, process.ExitInvalid}, code)
+	return slices.Contains([]int{process.ExitPass, process.ExitFail, process.ExitInconclusive, process.ExitInvalid}, code)
 }
 
 // killed kills the run at its moment and resumes it.

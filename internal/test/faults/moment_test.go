@@ -319,7 +319,7 @@ func TestAReasonNamesAFault(t *testing.T) {
 	says := regexp.MustCompile("HAProxy")
 	for must, want := range map[must]verdict{told: named_, named: differs} {
 		c := &cell{fault: fault{must: must, says: says, waits: []string{router}}, load: load{name: router}}
-		c.got.Code = process.ExitBreached
+		c.got.Code = process.ExitFail
 		c.result = &result.Result{Steps: []result.Step{{Reasons: []result.Reason{{Reason: "HAProxy ended by signal 9", Count: 3}}}}}
 		if got := c.judged(&cell{}); got != want {
 			t.Errorf("%q: judged %q, want %q", must, got, want)

@@ -44,7 +44,7 @@ func accountOf(t *testing.T, p *harness.Program, args ...string) *account {
 	a := &account{client: client(t, p.Kubeconfig, nil)}
 	printed := p.Run(t, append([]string{"rbac"}, args...)...)
 	told := p.Run(t, append([]string{"rbac", "-o", "json"}, args...)...)
-	if err := json.Unmarshal([]byte(told.Stdout), a); err != nil || printed.Code != process.ExitHeld || len(a.Rights) == 0 {
+	if err := json.Unmarshal([]byte(told.Stdout), a); err != nil || printed.Code != process.ExitPass || len(a.Rights) == 0 {
 		t.Fatalf("exit code %d, %v\n%s%s", printed.Code, err, printed.Stdout, printed.Stderr)
 	}
 	for doc := range strings.SplitSeq(printed.Stdout, "\n---\n") {
@@ -254,7 +254,7 @@ func TestAccountsRunTheirWorkloads(t *testing.T) {
 				}
 			}
 			a.put(t, func(r ceiling.Right) bool { return r.Optional })
-			if severity, text, code := check(); severity != record.SeverityWarning || strings.Count(text, " may not ") != 1 || code != process.ExitHeld {
+			if severity, text, code := check(); severity != record.SeverityWarning || strings.Count(text, " may not ") != 1 || code != process.ExitPass {
 				t.Errorf("without optional rights: %s, exit code %d: %s", severity, code, text)
 			}
 			sweep("needed")
@@ -264,9 +264,9 @@ func TestAccountsRunTheirWorkloads(t *testing.T) {
 				}
 				named[right] = true
 				a.put(t, func(r ceiling.Right) bool { return r == right })
-				want, wantCode := record.SeverityError, process.ExitBreached
+				want, wantCode := record.SeverityError, process.ExitFail
 				if right.Optional {
-					want, wantCode = record.SeverityWarning, process.ExitHeld
+					want, wantCode = record.SeverityWarning, process.ExitPass
 				}
 				if severity, text, code := check(); severity != want || code != wantCode || !strings.Contains(text, " may not "+right.String()) {
 					t.Errorf("without %s: %s, exit code %d: %s", right, severity, code, text)

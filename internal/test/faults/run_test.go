@@ -34,7 +34,7 @@ func TestARunGoesThroughTheProxy(t *testing.T) {
 			made++
 		}
 	}
-	if o := p.Result(t, "r").Steps[0].Objects; made == 0 || o.Created != made || got.Code == process.ExitHeld && o.Ready != made {
+	if o := p.Result(t, "r").Steps[0].Objects; made == 0 || o.Created != made || got.Code == process.ExitPass && o.Ready != made {
 		t.Errorf("created %d, Ready %d; the proxy has seen %d", o.Created, o.Ready, made)
 	}
 }

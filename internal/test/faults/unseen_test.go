@@ -65,13 +65,13 @@ func TestWhatMayNotBeListedIsNotSeen(t *testing.T) {
 		{"nobody", nil, []string{"--levels", "5"}, process.ExitUsage, []string{"pods is forbidden", "hint: the user needs the rights of a run"}},
 		{"no-spaces", []rbacv1.PolicyRule{rule("pods", "*")}, []string{"--axis", "rate", "--levels", "5"}, process.ExitUsage, []string{"this user may not create namespaces", "hint: the user needs the rights of a run"}},
 		{"no-nodes", []rbacv1.PolicyRule{rule("pods", "*"), spaces, accounts}, []string{"--levels", "5"}, process.ExitUsage, []string{"a level of pods-per-node is an average over nodes, which this user may not list"}},
-		{"no-watch", []rbacv1.PolicyRule{rule("pods", "*"), rule("namespaces", "*"), accounts, rule("events", "*"), rule("nodes", "list")}, []string{"--levels", "2", "--hold", "1s", "--slo", "all Ready"}, process.ExitHeld, []string{"this user may not watch nodes: what becomes of them, and what they tell, is not seen"}},
-		{"few", []rbacv1.PolicyRule{rule("pods", "*"), spaces, accounts}, []string{"--axis", "rate", "--levels", "5", "--hold", "1s", "--slo", "all Ready"}, process.ExitHeld, []string{"this user may not list nodes, events, namespaces: what becomes of them, and what they tell, is not seen", "leases of the scheduler, the controller manager or nodes cannot be read"}},
+		{"no-watch", []rbacv1.PolicyRule{rule("pods", "*"), rule("namespaces", "*"), accounts, rule("events", "*"), rule("nodes", "list")}, []string{"--levels", "2", "--hold", "1s", "--slo", "all Ready"}, process.ExitPass, []string{"this user may not watch nodes: what becomes of them, and what they tell, is not seen"}},
+		{"few", []rbacv1.PolicyRule{rule("pods", "*"), spaces, accounts}, []string{"--axis", "rate", "--levels", "5", "--hold", "1s", "--slo", "all Ready"}, process.ExitPass, []string{"this user may not list nodes, events, namespaces: what becomes of them, and what they tell, is not seen", "leases of the scheduler, the controller manager or nodes cannot be read"}},
 	} {
 		t.Run(tt.user, func(t *testing.T) {
 			got := p.RunTo(t, tt.user, append([]string{"sweep", "node-density", "--kubeconfig", as(t, p, tt.user, tt.rules...), "--yes"}, tt.args...)...)
 			text := got.Stdout + got.Stderr
-			if got.Code != tt.code && !(tt.code == process.ExitHeld && got.Code == process.ExitInvalid) { // a machine that is busy
+			if got.Code != tt.code && !(tt.code == process.ExitPass && got.Code == process.ExitInvalid) { // a machine that is busy
 				t.Errorf("exit code %d, want %d\n%s", got.Code, tt.code, text)
 			}
 			for _, want := range tt.says {
@@ -82,7 +82,7 @@ func TestWhatMayNotBeListedIsNotSeen(t *testing.T) {
 			if left := leftOf(t, p); len(left) > 0 {
 				t.Errorf("left: %v", left)
 			}
-			if tt.code == process.ExitHeld {
+			if tt.code == process.ExitPass {
 				r := p.Result(t, tt.user)
 				if told := slices.DeleteFunc(slices.Clone(r.Warnings), func(w record.Warning) bool { return !strings.Contains(w.Text, "is not seen") }); len(told) != 1 {
 					t.Errorf("it is told %d times what is not seen: %+v", len(told), r.Warnings)
@@ -105,9 +105,9 @@ func TestARightToWatchThatIsTakenAway(t *testing.T) {
 		code     int
 		says     string
 	}{
-		{"nodes", process.ExitHeld, "warning: this user may not watch nodes: what becomes of them, and what they tell, is not seen"},
-		{"events", process.ExitHeld, "warning: this user may not watch events: what becomes of them, and what they tell, is not seen"},
-		{"namespaces", process.ExitHeld, "warning: this user may not watch namespaces: what becomes of them, and what they tell, is not seen"},
+		{"nodes", process.ExitPass, "warning: this user may not watch nodes: what becomes of them, and what they tell, is not seen"},
+		{"events", process.ExitPass, "warning: this user may not watch events: what becomes of them, and what they tell, is not seen"},
+		{"namespaces", process.ExitPass, "warning: this user may not watch namespaces: what becomes of them, and what they tell, is not seen"},
 		{"pods", process.ExitInconclusive, "the right to watch pods was taken away, and what becomes of them is not seen: "},
 	} {
 		t.Run(tt.resource, func(t *testing.T) {
@@ -118,7 +118,7 @@ func TestARightToWatchThatIsTakenAway(t *testing.T) {
 			proxy.Use(Plan{Seed: 7, Rules: []Rule{{On: Watches(tt.resource), Do: Status(403)}}})
 			proxy.Sever()
 			got := s.Wait()
-			if got.Code != tt.code && !(tt.code == process.ExitHeld && got.Code == process.ExitInvalid) { // a machine that is busy
+			if got.Code != tt.code && !(tt.code == process.ExitPass && got.Code == process.ExitInvalid) { // a machine that is busy
 				t.Errorf("exit code %d, want %d\n%s%s", got.Code, tt.code, got.Stdout, got.Stderr)
 			}
 			if n := strings.Count(got.Stdout+got.Stderr, tt.says); n != 1 {
@@ -128,7 +128,7 @@ func TestARightToWatchThatIsTakenAway(t *testing.T) {
 			about := slices.DeleteFunc(r.Warnings.Lines(), func(line string) bool {
 				return !strings.Contains(line, "watch "+tt.resource) && !strings.Contains(line, "watch of "+tt.resource)
 			})
-			if tt.code == process.ExitHeld && len(about) != 1 {
+			if tt.code == process.ExitPass && len(about) != 1 {
 				t.Errorf("warnings of it: %q", about)
 			}
 			if r.Cleanup == nil || !r.Cleanup.Done || r.ExitCode != got.Code {

@@ -52,12 +52,12 @@ func lineOf(rng *rand.Rand, d design.Search, refused bool, holds func(level floa
 		}
 		v := slo.Pass
 		if rng.Float64() >= holds(n.Level) {
-			v = slo.Breached
+			v = slo.Fail
 		}
 		made = append(made, design.Made{StepPlan: n.StepPlan, Reached: n.Level, Verdict: v, Effective: n.Level})
 		m := fold.Measured{}
 		m.Step = result.Step{ID: len(made), StepPlan: n.StepPlan, LevelReached: n.Level, Verdict: v, Goals: map[string]slo.Verdict{"g": v}}
-		steps = append(steps, &verdict.Judged{Measured: m, Binding: map[string]string{}, Exact: refused && v == slo.Breached})
+		steps = append(steps, &verdict.Judged{Measured: m, Binding: map[string]string{}, Exact: refused && v == slo.Fail})
 	}
 }
 
@@ -191,7 +191,7 @@ func TestSteadyRates(t *testing.T) {
 		rng := rand.New(rand.NewPCG(27, uint64(rate)))
 		alarms, misses, open := 0, 0, 0
 		for range n {
-			if v := steady(rng, 0.95*rate, rate, true); v == slo.Breached {
+			if v := steady(rng, 0.95*rate, rate, true); v == slo.Fail {
 				alarms++
 			}
 			switch steady(rng, 1.03*rate, rate, true) {

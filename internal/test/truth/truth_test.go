@@ -198,7 +198,7 @@ func TestFlakyTargets(t *testing.T) {
 	if confirmed > 3 {
 		t.Errorf("%d of %d searches confirmed a line on a target that fails in two of three cases", confirmed, runs)
 	}
-	add("flaky target (sim)", "each fill fails with probability 0.67", "at most 3 of 20 confirm a line", "%d of %d confirm a line, the others say breach or inconclusive", confirmed, runs)
+	add("flaky target (sim)", "each fill fails with probability 0.67", "at most 3 of 20 confirm a line", "%d of %d confirm a line, the others fail or are inconclusive", confirmed, runs)
 }
 
 func TestRates(t *testing.T) {

@@ -61,7 +61,7 @@ func news(at record.Micros, object, slot, milestone string) record.Event {
 func TestPodsThatAreNotReadyCount(t *testing.T) {
 	t.Parallel()
 	c := Configuration{UUID: "u", Version: "1", Metadata: map[string]any{"team": "a"}, Jobs: []Job{{Name: "j", Measured: "podLatency", Pause: time.Second}}}
-	made := told(t, c, []result.Step{{ID: 1, Verdict: slo.Breached, VerdictWhy: "1 of 2"}},
+	made := told(t, c, []result.Step{{ID: 1, Verdict: slo.Fail, VerdictWhy: "1 of 2"}},
 		record.Event{Step: 1, Body: &record.StepEvent{Phase: record.PhaseStart}},
 		news(101*ms, "ns/a", "", "Created"), // before the request was answered
 		slotOf("ns/a", 100*ms, 1, false), slotOf("ns/b", 110*ms, 1, false),
@@ -85,7 +85,7 @@ func TestPodsThatAreNotReadyCount(t *testing.T) {
 		}
 	}
 	s := made["jobSummary-j.json"][0]
-	if s["passed"] != false || s["executionErrors"] != "breach: 1 of 2" || s["elapsedTime"] != 9.901 || s["team"] != "a" || s["endTimestamp"] != "2026-11-25T17:00:10Z" {
+	if s["passed"] != false || s["executionErrors"] != "fail: 1 of 2" || s["elapsedTime"] != 9.901 || s["team"] != "a" || s["endTimestamp"] != "2026-11-25T17:00:10Z" {
 		t.Errorf("%v", s)
 	}
 }

@@ -61,27 +61,27 @@ func TestLint(t *testing.T) {
 		stdout []string // what it holds
 		stderr []string
 	}{
-		{"two files that do not fit together", at("kubelet.yaml", "label.sh"), process.ExitBreached, []string{"kubelet.yaml:8:23: error: ", "[kubeletconfig-selector]", "why: ", "source: V17", "(--fix does it)"}, []string{"1 error, 0 warnings in 2 files; --fix can fix 1"}},
-		{"one of them alone cannot be judged", at("kubelet.yaml"), process.ExitHeld, []string{": note: no MachineConfigPool"}, []string{"nothing found in 1 checked file"}},
-		{"nothing to find", at("good.sh"), process.ExitHeld, nil, []string{"nothing found in 1 checked file"}},
+		{"two files that do not fit together", at("kubelet.yaml", "label.sh"), process.ExitFail, []string{"kubelet.yaml:8:23: error: ", "[kubeletconfig-selector]", "why: ", "source: V17", "(--fix does it)"}, []string{"1 error, 0 warnings in 2 files; --fix can fix 1"}},
+		{"one of them alone cannot be judged", at("kubelet.yaml"), process.ExitPass, []string{": note: no MachineConfigPool"}, []string{"nothing found in 1 checked file"}},
+		{"nothing to find", at("good.sh"), process.ExitPass, nil, []string{"nothing found in 1 checked file"}},
 		{"YAML that is none", at("broken.yaml", "label.sh"), process.ExitUsage, []string{"broken.yaml:1:4: unreadable: not valid YAML"}, nil},
 		{"no text", at("binary.yaml"), process.ExitUsage, []string{"unreadable: not a text file"}, nil},
 		{"nothing that is known", at("unknown.bin"), process.ExitUsage, []string{"note: not checked: lint does not know this kind of file"}, []string{"no file was checked"}},
-		{"one that is unknown beside one that is", at("unknown.bin", "good.sh"), process.ExitHeld, []string{"note: not checked"}, nil},
+		{"one that is unknown beside one that is", at("unknown.bin", "good.sh"), process.ExitPass, []string{"note: not checked"}, nil},
 		{"an empty file", at("empty.yaml"), process.ExitUsage, []string{"note: not checked: the file is empty"}, []string{"no file was checked"}},
 		{"a directory", at("many"), process.ExitUsage, nil, []string{"many is a directory", "-R"}},
-		{"a directory with its files, hidden ones left out", at("-R", "many"), process.ExitBreached, []string{filepath.Join("deep", "two.sh") + ":1:23"}, nil},
-		{"a workload, with the keys that are missing", at("w/workload.yaml"), process.ExitBreached, []string{"workload.yaml:1:1: error: help: is missing [own-file]", "workload.yaml:1:1: error: axes: is missing"}, nil},
-		{"a plan that would run", at("plan.yaml"), process.ExitHeld, nil, []string{"nothing found in 1 checked file"}},
-		{"a plan with a typo", at("typo.yaml"), process.ExitBreached, []string{`typo.yaml:3:8: error: axis: unknown key "levls"`, `fix: did you mean "levels"?`}, nil},
-		{"a plan with a goal that means nothing", at("slo.yaml"), process.ExitBreached, []string{"slo.yaml:4:13: error: goals.a[0]: objective", "not a share"}, nil},
-		{"a plan of a workload that there is not", at("none.yaml"), process.ExitBreached, []string{`none.yaml:1: error: there is no workload "simulatd"`, `did you mean "simulated"?`}, nil},
+		{"a directory with its files, hidden ones left out", at("-R", "many"), process.ExitFail, []string{filepath.Join("deep", "two.sh") + ":1:23"}, nil},
+		{"a workload, with the keys that are missing", at("w/workload.yaml"), process.ExitFail, []string{"workload.yaml:1:1: error: help: is missing [own-file]", "workload.yaml:1:1: error: axes: is missing"}, nil},
+		{"a plan that would run", at("plan.yaml"), process.ExitPass, nil, []string{"nothing found in 1 checked file"}},
+		{"a plan with a typo", at("typo.yaml"), process.ExitFail, []string{`typo.yaml:3:8: error: axis: unknown key "levls"`, `fix: did you mean "levels"?`}, nil},
+		{"a plan with a goal that means nothing", at("slo.yaml"), process.ExitFail, []string{"slo.yaml:4:13: error: goals.a[0]: objective", "not a share"}, nil},
+		{"a plan of a workload that there is not", at("none.yaml"), process.ExitFail, []string{`none.yaml:1: error: there is no workload "simulatd"`, `did you mean "simulated"?`}, nil},
 		{"a file that is not there", at("kubelt.yaml"), process.ExitUsage, nil, []string{"there is no file", "did you mean \"kubelet.yaml\"?"}},
 		{"no file", nil, process.ExitUsage, nil, []string{"none was given"}},
-		{"a rule that is left out", at("--ignore=ceph-pool-key", "-R", "many"), process.ExitHeld, nil, nil},
+		{"a rule that is left out", at("--ignore=ceph-pool-key", "-R", "many"), process.ExitPass, nil, nil},
 		{"a rule that there is not", at("--ignore=ceph-pool-keys", "good.sh"), process.ExitUsage, nil, []string{"did you mean \"ceph-pool-key\"?"}},
 		{"a dry run of nothing", at("--dry-run", "good.sh"), process.ExitUsage, nil, []string{"--dry-run belongs to --fix"}},
-		{"all rules", []string{"--list"}, process.ExitHeld, []string{"kubeletconfig-selector", "V17", "why: "}, nil},
+		{"all rules", []string{"--list"}, process.ExitPass, []string{"kubeletconfig-selector", "V17", "why: "}, nil},
 		{"a format that there is not", at("-o", "xml", "good.sh"), process.ExitUsage, nil, nil},
 	} {
 		args := c.args
@@ -111,7 +111,7 @@ func TestLintAsJSON(t *testing.T) {
 	dir := configurations(t, map[string]string{"kubelet.yaml": kubeletConfigText, "label.sh": labelText})
 	out := e2e.Command(t, nil, "lint", "-o", "json", filepath.Join(dir, "kubelet.yaml"), filepath.Join(dir, "label.sh"))
 	var r lint.Result
-	if err := json.Unmarshal([]byte(out.Stdout), &r); err != nil || out.Code != process.ExitBreached {
+	if err := json.Unmarshal([]byte(out.Stdout), &r); err != nil || out.Code != process.ExitFail {
 		t.Fatalf("exit code %d, %v: %s", out.Code, err, out.Stdout)
 	}
 	if r.Schema != "plimsoll/lint/v1" || len(r.Findings) != 1 || !r.Findings[0].Fixable || r.Findings[0].Line != 8 || r.Findings[0].Path == "" || r.Notes == nil || r.Problems == nil || r.Recognised != 2 {
@@ -135,7 +135,7 @@ func TestLintFix(t *testing.T) {
 	}
 	for _, args := range [][]string{{"--fix", "--dry-run"}, {"--diff"}} {
 		out := e2e.Command(t, nil, slices.Concat([]string{"lint"}, args, []string{kubelet, label})...)
-		if out.Code != process.ExitBreached || !strings.Contains(out.Stdout, "-oc label machineconfigpool worker custom-kubelet=enable\n+oc label machineconfigpool worker custom-kubelet=enabled\n") || !strings.Contains(out.Stderr, "would be fixed") {
+		if out.Code != process.ExitFail || !strings.Contains(out.Stdout, "-oc label machineconfigpool worker custom-kubelet=enable\n+oc label machineconfigpool worker custom-kubelet=enabled\n") || !strings.Contains(out.Stderr, "would be fixed") {
 			t.Errorf("%v: exit code %d: %s%s", args, out.Code, out.Stdout, out.Stderr)
 		}
 		if read(label) != labelText {
@@ -143,10 +143,10 @@ func TestLintFix(t *testing.T) {
 		}
 	}
 	out := e2e.Command(t, nil, "lint", "--fix", kubelet, label, left)
-	if out.Code != process.ExitBreached || !strings.Contains(out.Stdout, "fixed: ") || !strings.Contains(out.Stdout, "[ceph-pg-num]") || read(label) != strings.Replace(labelText, "enable", "enabled", 1) || read(kubelet) != kubeletConfigText {
+	if out.Code != process.ExitFail || !strings.Contains(out.Stdout, "fixed: ") || !strings.Contains(out.Stdout, "[ceph-pg-num]") || read(label) != strings.Replace(labelText, "enable", "enabled", 1) || read(kubelet) != kubeletConfigText {
 		t.Errorf("exit code %d: %s%s", out.Code, out.Stdout, out.Stderr)
 	}
-	if out := e2e.Command(t, nil, "lint", "--fix", kubelet, label); out.Code != process.ExitHeld || strings.Contains(out.Stdout, "fixed") {
+	if out := e2e.Command(t, nil, "lint", "--fix", kubelet, label); out.Code != process.ExitPass || strings.Contains(out.Stdout, "fixed") {
 		t.Errorf("a second time: exit code %d: %s", out.Code, out.Stdout)
 	}
 	// A file that cannot be written keeps all as they are.
@@ -173,11 +173,11 @@ func TestLintOfWhatTuneWrites(t *testing.T) {
 		{"kubelet", "--max-pods", "500"},
 	} {
 		dir := filepath.Join(t.TempDir(), "files")
-		if out := e2e.Command(t, nil, slices.Concat([]string{"tune"}, args, []string{"--write", dir})...); out.Code != process.ExitHeld {
+		if out := e2e.Command(t, nil, slices.Concat([]string{"tune"}, args, []string{"--write", dir})...); out.Code != process.ExitPass {
 			t.Errorf("tune %v: exit code %d: %s", args, out.Code, out.Stderr)
 			continue
 		}
-		if out := e2e.Command(t, nil, "lint", "-R", dir); out.Code != process.ExitHeld {
+		if out := e2e.Command(t, nil, "lint", "-R", dir); out.Code != process.ExitPass {
 			t.Errorf("lint of what tune %v wrote: exit code %d: %s%s", args, out.Code, out.Stdout, out.Stderr)
 		}
 	}
@@ -190,7 +190,7 @@ func TestLintOfAPipe(t *testing.T) {
 	cmd := p.Command("lint", "-")
 	cmd.Stdin = strings.NewReader("$ ceph osd pool set rbd pg_autoscaler_mode off\n")
 	out, _ := cmd.CombinedOutput()
-	if cmd.ProcessState.ExitCode() != process.ExitBreached || !strings.Contains(string(out), "<stdin>:1:25: error: a pool has no setting pg_autoscaler_mode [ceph-pool-key]") {
+	if cmd.ProcessState.ExitCode() != process.ExitFail || !strings.Contains(string(out), "<stdin>:1:25: error: a pool has no setting pg_autoscaler_mode [ceph-pool-key]") {
 		t.Errorf("exit code %d: %s", cmd.ProcessState.ExitCode(), out)
 	}
 	cmd = p.Command("lint", "--fix", "-")
@@ -232,11 +232,11 @@ func TestLintOfANamedPipeEndsOnASignal(t *testing.T) {
 // A workload's templates are read as a run reads them.
 func TestLintReadsAWorkloadsTemplates(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "mine")
-	if got := e2e.Command(t, nil, "workloads", "export", "node-density-cni", dir); got.Code != process.ExitHeld {
+	if got := e2e.Command(t, nil, "workloads", "export", "node-density-cni", dir); got.Code != process.ExitPass {
 		t.Fatal(got.Stderr)
 	}
 	description := filepath.Join(dir, "workload.yaml")
-	if got := e2e.Command(t, nil, "lint", description); got.Code != process.ExitHeld {
+	if got := e2e.Command(t, nil, "lint", description); got.Code != process.ExitPass {
 		t.Errorf("as it was exported: exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 	client := filepath.Join(dir, "client.yml")
@@ -250,7 +250,7 @@ func TestLintReadsAWorkloadsTemplates(t *testing.T) {
 	linted, ran := e2e.Command(t, nil, "lint", description), e2e.Command(t, nil, "limit", dir+"/", "--dry-run")
 	const found = `client.yml:8:18: `
 	const what = `the template needs "Iteraton", which is not set`
-	if linted.Code != process.ExitBreached || !strings.Contains(linted.Stdout, found+"error: "+what) || !strings.Contains(linted.Stdout, `did you mean "Iteration"?`) {
+	if linted.Code != process.ExitFail || !strings.Contains(linted.Stdout, found+"error: "+what) || !strings.Contains(linted.Stdout, `did you mean "Iteration"?`) {
 		t.Errorf("exit code %d:\n%s%s", linted.Code, linted.Stdout, linted.Stderr)
 	}
 	if ran.Code != process.ExitUsage || !strings.Contains(ran.Stderr, found+what) {

@@ -55,7 +55,7 @@ func TestTuneFigures(t *testing.T) {
 		{"plan 2500 pods per node on 26 nodes", map[string]any{"maxPods": 2500.0, "hostPrefix": 20.0, "allPods": 65000.0}},
 		{"plan --pods-per-node 2500 --nodes 26", map[string]any{"maxPods": 2500.0, "hostPrefix": 20.0, "allPods": 65000.0}},
 	} {
-		a := tuned(t, process.ExitHeld, strings.Fields(tt.args)...)
+		a := tuned(t, process.ExitPass, strings.Fields(tt.args)...)
 		for name, want := range tt.want {
 			if got := a.Result(name); got != want {
 				t.Errorf("tune %s: %s = %v, want %v", tt.args, name, got, want)
@@ -87,7 +87,7 @@ func TestTuneOfWhatCannotBeHad(t *testing.T) {
 		"subnet --cluster-cidr 10.128.0.0/20 --nodes 100", "kubelet --max-pods 500 --host-prefix 23",
 		"virt --dataset 300x8x20Mi --disk 40Gi", "router --platform haproxy --connections 50000 --nofile 20000",
 	} {
-		a := tuned(t, process.ExitBreached, strings.Fields(args)...)
+		a := tuned(t, process.ExitFail, strings.Fields(args)...)
 		if !a.Impossible() {
 			t.Errorf("tune %s: %+v", args, a.Findings)
 		}
@@ -142,7 +142,7 @@ func TestTuneHostFromABundle(t *testing.T) {
 	write("proc/net/softnet_stat.0", "00001000 00000000 00000001"+zeros+" 00000000\n00001000 00000000 00000001"+zeros+" 00000001\n")
 	write("proc/net/softnet_stat.1", "00002000 00000000 00000001"+zeros+" 00000000\n00002000 00000000 00000201"+zeros+" 00000001\n")
 	write("proc/sys/net/core/netdev_budget", "300\n")
-	a := tuned(t, process.ExitHeld, "host", "--bundle", dir, "--interval", "10s")
+	a := tuned(t, process.ExitPass, "host", "--bundle", dir, "--interval", "10s")
 	found := false
 	for _, f := range a.Findings {
 		if strings.HasPrefix(f.What, "CPU 1: time_squeeze") {
@@ -184,7 +184,7 @@ func TestTuneKubeletFromARun(t *testing.T) {
 		{"id": 1, "seconds": 10, "perNode": {"nodes": 1, "min": 100, "max": 100}, "resources": {"kubelet": {"cpuSeconds": 4, "peakRSSBytes": 100000000}, "etcd": {"cpuSeconds": 4, "peakRSSBytes": 1}}},
 		{"id": 2, "seconds": 10, "perNode": {"nodes": 1, "min": 200, "max": 200}, "resources": {"kubelet": {"cpuSeconds": 6, "peakRSSBytes": 150000000}, "containerd": {"cpuSeconds": 2, "peakRSSBytes": 50000000}, "containerd-shims": {"cpuSeconds": 2, "peakRSSBytes": 50000000}}}]}`
 	e2e.Sealed(t, dir, result)
-	a := tuned(t, process.ExitHeld, "kubelet", "--max-pods", "400", "--platform", "kubernetes", "--run", dir, "--headroom", "0%")
+	a := tuned(t, process.ExitPass, "kubelet", "--max-pods", "400", "--platform", "kubernetes", "--run", dir, "--headroom", "0%")
 	// kubelet: 0.2 + 0.2 a hundred pods, 50 + 50 MB; containerd and its shims in
 	// proportion.
 	if cpu, memory := a.Result("kubeReserved.cpu"), a.Result("kubeReserved.memory"); cpu != "1800m" || memory != "430Mi" {
@@ -244,10 +244,10 @@ func TestTuneRouterFromARecord(t *testing.T) {
 		code                int
 		want                []string
 	}{
-		{"a confirmed line", "termination: edge, pageSize: 4KiB", `"verdict": "pass", "loadLine": {"axis": "rate", "level": 20000, "lowestFailing": 20500}`, process.ExitHeld, []string{"the load line of run", "edge", "20000 requests/s", "1000000000 / 8 / 20000", "6,250"}},
+		{"a confirmed line", "termination: edge, pageSize: 4KiB", `"verdict": "pass", "loadLine": {"axis": "rate", "level": 20000, "lowestFailing": 20500}`, process.ExitPass, []string{"the load line of run", "edge", "20000 requests/s", "1000000000 / 8 / 20000", "6,250"}},
 		{"a line that is not confirmed", "", `"verdict": "inconclusive", "loadLine": {"axis": "rate", "level": 20000}`, process.ExitUsage, []string{"not confirmed"}},
 		{"a line that nothing failed above", "", `"verdict": "pass", "loadLine": {"axis": "rate", "level": 20000}`, process.ExitUsage, []string{"not confirmed"}},
-		{"a sweep: the best step that HAProxy's processor bound", "termination: none", `"verdict": "breach", "steps": [{"id": 1, "verdict": "pass", "achievedRate": 9000}, {"id": 2, "verdict": "breach", "achievedRate": 8000, "bottleneck": {"bounds": [{"name": "HAProxy", "what": "HAProxy's processor time", "share": 0.95, "held": true}]}}]`, process.ExitHeld, []string{"step 2", "HAProxy's processor time (95% of it used)", "8000"}},
+		{"a sweep: the best step that HAProxy's processor bound", "termination: none", `"verdict": "fail", "steps": [{"id": 1, "verdict": "pass", "achievedRate": 9000}, {"id": 2, "verdict": "fail", "achievedRate": 8000, "bottleneck": {"bounds": [{"name": "HAProxy", "what": "HAProxy's processor time", "share": 0.95, "held": true}]}}]`, process.ExitPass, []string{"step 2", "HAProxy's processor time (95% of it used)", "8000"}},
 		{"a sweep that HAProxy had no work with", "", `"verdict": "pass", "steps": [{"id": 1, "verdict": "pass", "achievedRate": 500, "bottleneck": {"bounds": [{"name": "HAProxy", "what": "HAProxy's processor time", "share": 0.05, "held": false}]}}]`, process.ExitUsage, []string{"no confirmed load line", "what was asked for"}},
 		{"the generator was short", "", `"verdict": "invalid", "steps": [{"id": 1, "verdict": "invalid", "achievedRate": 9000, "atLeast": true, "bottleneck": {"bounds": [{"name": "generator", "what": "the processor of the generator", "share": 0.95, "held": true}]}}]`, process.ExitUsage, []string{"no confirmed load line"}},
 	} {
@@ -279,11 +279,11 @@ func TestTuneNetworkFromARecord(t *testing.T) {
 		code                        int
 		want                        []string
 	}{
-		{"two arms", "network-path", "params: {mtu: 9000}", `"comparison": {"baseline": "plain", "arms": {"plain": {}, "over": {"path": "vxlan"}}, "levels": [{"level": 2000, "arm": "over", "verdict": "worse", "primary": {` + figure + `}}]}`, false, process.ExitHeld,
+		{"two arms", "network-path", "params: {mtu: 9000}", `"comparison": {"baseline": "plain", "arms": {"plain": {}, "over": {"path": "vxlan"}}, "levels": [{"level": 2000, "arm": "over", "verdict": "worse", "primary": {` + figure + `}}]}`, false, process.ExitPass,
 			[]string{"cost of vxlan at MTU 9000", "CPU per 1000 requests +25.0% (+20.0 to +30.0%), worse", "at 2000 rate", "9000 - 50 = 8950"}},
-		{"two figures", "network-path", "params: {mtu: 9000}", `"comparison": {"baseline": "plain", "arms": {"plain": {}, "over": {"path": "vxlan"}}, "levels": [{"level": 2000, "arm": "over", "primary": {` + figure + `}, "metrics": [{"verdict": "worse", "figure": {` + figure + `}}, {"verdict": "equivalent", "figure": {"metric": "Response p50", "change": 0.01}}]}]}`, false, process.ExitHeld,
+		{"two figures", "network-path", "params: {mtu: 9000}", `"comparison": {"baseline": "plain", "arms": {"plain": {}, "over": {"path": "vxlan"}}, "levels": [{"level": 2000, "arm": "over", "primary": {` + figure + `}, "metrics": [{"verdict": "worse", "figure": {` + figure + `}}, {"verdict": "equivalent", "figure": {"metric": "Response p50", "change": 0.01}}]}]}`, false, process.ExitPass,
 			[]string{"+25.0% (+20.0 to +30.0%), worse; Response p50 +1.0%, equivalent"}},
-		{"a grid: the pair whose path differs", "network-path", "vary: {path: [direct, vxlan], mtu: [9000]}", cells + `"pairs": [{"key": "path", "baseline": "d", "arm": "v", "level": 500, "verdict": "worse", "figure": {` + figure + `}}, {"key": "mtu", "baseline": "v", "arm": "s", "verdict": "worse", "figure": {` + figure + `}}]`, true, process.ExitHeld,
+		{"a grid: the pair whose path differs", "network-path", "vary: {path: [direct, vxlan], mtu: [9000]}", cells + `"pairs": [{"key": "path", "baseline": "d", "arm": "v", "level": 500, "verdict": "worse", "figure": {` + figure + `}}, {"key": "mtu", "baseline": "v", "arm": "s", "verdict": "worse", "figure": {` + figure + `}}]`, true, process.ExitPass,
 			[]string{"cost of vxlan at MTU 9000", "at 500 rate"}},
 		{"arms of one path", "network-path", "", `"comparison": {"baseline": "on", "arms": {"on": {}, "off": {"gso": "off"}}, "levels": [{"level": 2000, "arm": "off", "verdict": "worse", "primary": {` + figure + `}}]}`, false, process.ExitUsage, []string{"compares no path with a direct one", "--vary path=direct,vxlan"}},
 		{"a plain sweep", "network-path", "", `"verdict": "pass"`, false, process.ExitUsage, []string{"compares no path with a direct one"}},

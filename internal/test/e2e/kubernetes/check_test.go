@@ -62,7 +62,7 @@ func finding(list []record.HealthFinding, what, text string) *record.HealthFindi
 func TestCheckPredictsTheDemo(t *testing.T) {
 	t.Parallel()
 	p := suite.Program(t)
-	c := checked(t, p, process.ExitHeld, "node-density", "--lab-nodes", "20", "--lab-max-pods", "110")
+	c := checked(t, p, process.ExitPass, "node-density", "--lab-nodes", "20", "--lab-max-pods", "110")
 	b := c.Table.Binding()
 	if c.Schema != "plimsoll/check/v1" || b == nil || *c.Binding != "allocatablePods" || *b.Level != 110 || *b.Total != 2200 || b.Reason != "Too many pods on 20 of 20 nodes" {
 		t.Errorf("binding %+v", b)
@@ -90,7 +90,7 @@ func TestPredictionAndRunAgree(t *testing.T) {
 		{[]string{"node-density", "--set", "cpuRequest=4"}, "sweep --levels 8,9", 8, "Insufficient cpu on 3 of 3 nodes", "32 cores hold 8 pods of 4"},
 	}
 	for _, tt := range tests[:suite.Size(1, len(tests))] {
-		c := checked(t, p, process.ExitHeld, append(tt.args, "--lab", p.Lab)...)
+		c := checked(t, p, process.ExitPass, append(tt.args, "--lab", p.Lab)...)
 		b := c.Table.Binding()
 		if b == nil || int(*b.Level) != int(tt.level) || !strings.Contains(b.Reason, tt.reason) {
 			t.Errorf("%s: check predicts %+v, want %g by %q", tt.why, b, tt.level, tt.reason)
@@ -103,7 +103,7 @@ func TestPredictionAndRunAgree(t *testing.T) {
 			t.Errorf("%s: predicted and found: %+v\n%s%s", tt.why, r.Prediction, got.Stdout, got.Stderr)
 			continue
 		}
-		if l := r.LoadLine; l != nil && (got.Code != process.ExitHeld || *l.Level != tt.level || l.Binding != b.Reason) {
+		if l := r.LoadLine; l != nil && (got.Code != process.ExitPass || *l.Level != tt.level || l.Binding != b.Reason) {
 			t.Errorf("%s: exit code %d, line %+v", tt.why, got.Code, l)
 		}
 		if one := ceilingNamed(t, r.Ceilings, b.Name); one.Reason != b.Reason || *one.Level != *b.Level {
@@ -244,11 +244,11 @@ func TestCheckOnlyReads(t *testing.T) {
 	nobody := asUser(t, p, "nobody")
 	before := inventory(t, p.Kubeconfig)
 
-	if c := checked(t, p, process.ExitHeld, "node-density", "--lab", p.Lab); *c.Table.Binding().Level != 110 {
+	if c := checked(t, p, process.ExitPass, "node-density", "--lab", p.Lab); *c.Table.Binding().Level != 110 {
 		t.Errorf("binding %+v", c.Table.Binding())
 	}
 	// A user that can only read: everything is known, and that it could not run.
-	c := checked(t, p, process.ExitBreached, "node-density", "--kubeconfig", reader)
+	c := checked(t, p, process.ExitFail, "node-density", "--kubeconfig", reader)
 	if f := finding(c.Findings, "rights", "may not create pods, patch pods, create namespaces, patch namespaces, delete namespaces, delete pods"); f == nil || f.Severity != record.SeverityError {
 		t.Errorf("findings %+v", c.Findings)
 	}
@@ -256,9 +256,9 @@ func TestCheckOnlyReads(t *testing.T) {
 		t.Errorf("what a reader is told: %+v", b)
 	}
 	// Without a workload there is nothing that the user would have to do.
-	checked(t, p, process.ExitHeld, "--kubeconfig", reader)
+	checked(t, p, process.ExitPass, "--kubeconfig", reader)
 	// A user that may read nothing is told so, part by part.
-	c = checked(t, p, process.ExitBreached, "node-density", "--kubeconfig", nobody)
+	c = checked(t, p, process.ExitFail, "node-density", "--kubeconfig", nobody)
 	if c.Binding != nil {
 		t.Errorf("without a right %s is said to bind", *c.Binding)
 	}
@@ -293,7 +293,7 @@ func TestCheckTellsOfLeftovers(t *testing.T) {
 	if _, err := typed.CoreV1().Namespaces().Create(context.Background(), left, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	c := checked(t, p, process.ExitHeld, "--lab", p.Lab)
+	c := checked(t, p, process.ExitPass, "--lab", p.Lab)
 	f := finding(c.Findings, "leftovers", "run 0badcafe (1 namespace)")
 	if f == nil || f.Severity != record.SeverityWarning || f.Hint != "plimsoll clean --lab "+p.Lab {
 		t.Fatalf("findings %+v", c.Findings)
@@ -301,7 +301,7 @@ func TestCheckTellsOfLeftovers(t *testing.T) {
 	if got := p.Run(t, strings.Fields(strings.TrimPrefix(f.Hint, "plimsoll "))...); got.Code != 0 || !strings.Contains(got.Stdout, "removed run 0badcafe") {
 		t.Errorf("%s: %d %s%s", f.Hint, got.Code, got.Stdout, got.Stderr)
 	}
-	if c := checked(t, p, process.ExitHeld, "--lab", p.Lab); finding(c.Findings, "leftovers", "no earlier run") == nil {
+	if c := checked(t, p, process.ExitPass, "--lab", p.Lab); finding(c.Findings, "leftovers", "no earlier run") == nil {
 		t.Errorf("after cleaning: %+v", c.Findings)
 	}
 }
@@ -334,7 +334,7 @@ func TestALoadDoesNotBeginOnAnUnfitCluster(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(p.Dir, "r")); err == nil {
 		t.Error("a run that never began has left a directory")
 	}
-	c := checked(t, p, process.ExitBreached, "node-density", "--lab", p.Lab)
+	c := checked(t, p, process.ExitFail, "node-density", "--lab", p.Lab)
 	if f := finding(c.Findings, "nodes", "none of 1 is Ready"); f == nil || !f.Stops {
 		t.Errorf("check found %+v", c.Findings)
 	}
@@ -350,7 +350,7 @@ func TestSweepAboveACeilingIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	p := suite.Program(t)
 	got := p.RunTo(t, "r", "sweep", "node-density", "--lab-nodes", "2", "--lab-max-pods", "5", "--levels", "4,8,9", "--hold", "500ms", "--step-timeout", "5s")
-	if got.Code != process.ExitBreached || !strings.Contains(got.Stderr, "warning: --levels 8, --levels 9 lie above 5 pods/node, the ceiling by the allocatable pods of the nodes: Too many pods on 2 of 2 nodes") {
+	if got.Code != process.ExitFail || !strings.Contains(got.Stderr, "warning: --levels 8, --levels 9 lie above 5 pods/node, the ceiling by the allocatable pods of the nodes: Too many pods on 2 of 2 nodes") {
 		t.Errorf("exit code %d\n%s", got.Code, got.Stderr)
 	}
 	var r result.Result
@@ -369,7 +369,7 @@ func TestPodAddressesOfARealNode(t *testing.T) {
 	if got := p.Run(t, "limit", "node-density-heavy", "--lab", p.Lab); got.Code != process.ExitUsage || !strings.Contains(got.Stderr, `has no image of PostgreSQL`) || !strings.Contains(got.Stderr, "plimsoll image build postgresql") {
 		t.Errorf("a lab made without PostgreSQL: %d\n%s", got.Code, got.Stderr)
 	}
-	c := checked(t, p, process.ExitHeld, "node-density", "--lab", p.Lab)
+	c := checked(t, p, process.ExitPass, "node-density", "--lab", p.Lab)
 	b := c.Table.Binding()
 	if b == nil || b.Name != "podAddressesPerNode" || *b.Level != 5 || !strings.Contains(b.Reason, "no IP addresses available in range set") {
 		t.Fatalf("a /29 has 6 addresses, of which the gateway takes one: %+v", b)

@@ -92,7 +92,7 @@ func TestAConfigurationRunsAsItStands(t *testing.T) {
 	writeFiles(t, p.Dir, map[string]string{"data.yml": "ITERATIONS: 3\nUNUSED: {a: b}\n"})
 	got := p.RunTo(t, "r", "run", "mixed.yml", "--user-data", "data.yml", "--lab", p.Lab)
 	r := p.Result(t, "r")
-	if got.Code != process.ExitHeld && got.Code != process.ExitInvalid || len(r.Steps) != 3 { // beside other tests
+	if got.Code != process.ExitPass && got.Code != process.ExitInvalid || len(r.Steps) != 3 { // beside other tests
 		t.Fatalf("%+v", got)
 	}
 	for i, want := range []struct{ requests, pods int }{{6, 0}, {3, 6}, {2, 8}} {
@@ -141,7 +141,7 @@ func TestAConfigurationRunsAsItStands(t *testing.T) {
 	}
 	// What was run is run again without the variables' sources.
 	again := p.Run(t, "run", filepath.Join("r", record.ExperimentFile), "--dry-run", "--allow", p.Dir)
-	if again.Code != process.ExitHeld || !strings.Contains(again.Stdout, "along jobs: 1 2 3 jobs") {
+	if again.Code != process.ExitPass || !strings.Contains(again.Stdout, "along jobs: 1 2 3 jobs") {
 		t.Errorf("%+v", again)
 	}
 }
@@ -217,7 +217,7 @@ func TestJobsThatWorkOnObjects(t *testing.T) {
 	writeFiles(t, p.Dir, workingJobs)
 	got := p.RunTo(t, "r", "sweep", "./work.yml", "--axis", "jobs", "--levels", "1,2,3,4,5,6", "--set", "TEAM=x", "--lab", p.Lab, "--hold", "50ms")
 	r := p.Result(t, "r")
-	if got.Code != process.ExitHeld && got.Code != process.ExitInvalid || len(r.Steps) != 6 { // beside other tests
+	if got.Code != process.ExitPass && got.Code != process.ExitInvalid || len(r.Steps) != 6 { // beside other tests
 		t.Fatalf("%+v", got)
 	}
 	for i, want := range []struct{ requests, pods int }{{12, 8}, {12, 8}, {40, 8}, {6, 0}, {6, 0}, {8, 4}} {
@@ -232,7 +232,7 @@ func TestJobsThatWorkOnObjects(t *testing.T) {
 		for _, s := range p.Result(t, "never").Steps {
 			reasons += fmt.Sprint(s.Reasons)
 		}
-		if got.Code == process.ExitHeld || !strings.Contains(reasons, text) {
+		if got.Code == process.ExitPass || !strings.Contains(reasons, text) {
 			t.Errorf("%q is not in %s of %+v", text, reasons, got)
 		}
 	}
@@ -266,7 +266,7 @@ func TestNamespacesThatChurn(t *testing.T) {
 `})
 	got := p.RunTo(t, "r", "run", "spaces.yml", "--lab", p.Lab)
 	r := p.Result(t, "r")
-	if got.Code != process.ExitHeld && got.Code != process.ExitInvalid || len(r.Steps) != 3 {
+	if got.Code != process.ExitPass && got.Code != process.ExitInvalid || len(r.Steps) != 3 {
 		t.Fatalf("%+v", got)
 	}
 	// 4 iterations of 2 requests, 3 cycles of 2 namespaces and 2 iterations, 4 namespaces.
@@ -466,7 +466,7 @@ func TestIterationsOfAConfiguration(t *testing.T) {
 	got := p.RunTo(t, "r", "sweep", "./mixed.yml", "--axis", "iterations", "--levels", "20,21", "--set", "ITERATIONS=2", "--set", "TEAM=x", "--lab", p.Lab, "--hold", "200ms")
 	// The job before it makes 2 iterations of 2 pods; an iteration of the last has 2.
 	s := p.Result(t, "r").Steps
-	if got.Code != process.ExitBreached || len(s) != 2 || s[0].Verdict != slo.Pass || s[0].Objects.Ready != 44 || s[1].Objects.Ready != 45 || !strings.Contains(got.Stdout, "Too many pods on 3 of 3 nodes") {
+	if got.Code != process.ExitFail || len(s) != 2 || s[0].Verdict != slo.Pass || s[0].Objects.Ready != 44 || s[1].Objects.Ready != 45 || !strings.Contains(got.Stdout, "Too many pods on 3 of 3 nodes") {
 		t.Errorf("%+v", got)
 	}
 }

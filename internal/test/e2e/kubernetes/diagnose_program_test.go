@@ -129,33 +129,33 @@ func TestRealFailuresAreRecognised(t *testing.T) {
 	}{
 		{
 			"too-many-pods", nil, append(node, "--levels", "12"),
-			"0/1 nodes are available: 1 Too many pods", process.ExitBreached,
+			"0/1 nodes are available: 1 Too many pods", process.ExitFail,
 		},
 		{
 			"insufficient-cpu", nil, append(node, "--levels", "3", "--set", "cpuRequest=1000"),
-			"0/1 nodes are available: 1 Insufficient cpu", process.ExitBreached,
+			"0/1 nodes are available: 1 Insufficient cpu", process.ExitFail,
 		},
 		{
 			"quota-exceeded", nil,
 			[]string{"sweep", writeWorkload(t, p.Dir, "quota", "", map[string]string{"quota.yml": "apiVersion: v1\nkind: ResourceQuota\nmetadata:\n  name: few-pods\nspec:\n  hard: {pods: 3}\n"}, pause), "--levels", "8", "--pace", "20"},
-			"quota: few-pods", process.ExitBreached,
+			"quota: few-pods", process.ExitFail,
 		},
 		{
 			"claims-unbound", nil,
 			[]string{"sweep", writeWorkload(t, p.Dir, "claims", "", nil,
 				"apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata:\n  name: claim-{{.Iteration}}-{{.Replica}}\nspec:\n  storageClassName: none\n  accessModes: [ReadWriteOnce]\n  resources: {requests: {storage: 1Gi}}\n",
 				pause+"    volumeMounts: [{name: data, mountPath: /data}]\n  volumes:\n  - name: data\n    persistentVolumeClaim: {claimName: \"claim-{{.Iteration}}-{{.Replica}}\"}\n"), "--levels", "3"},
-			"waited for volumes that were not provisioned", process.ExitBreached,
+			"waited for volumes that were not provisioned", process.ExitFail,
 		},
 		{
 			"priority-and-fairness", func(t *testing.T) { blackHole(t, client, admissionv1.Ignore, 10); narrow(t, client) },
 			[]string{"sweep", writeWorkload(t, p.Dir, "narrow", "", nil, pause), "--levels", "1"},
-			"Too many requests, please try again later. (priority level narrow)", process.ExitBreached,
+			"Too many requests, please try again later. (priority level narrow)", process.ExitFail,
 		},
 		{
 			"webhook-timeout", func(t *testing.T) { blackHole(t, client, admissionv1.Fail, 1) },
 			[]string{"sweep", writeWorkload(t, p.Dir, "webhook", "plimsoll.test/hole: \"yes\"", nil, pause), "--levels", "1", "--budget", "2s"},
-			`failed calling webhook "hole.plimsoll.test"`, process.ExitBreached,
+			`failed calling webhook "hole.plimsoll.test"`, process.ExitFail,
 		},
 	} {
 		tested = append(tested, tt.signature)
@@ -178,14 +178,14 @@ func TestRealFailuresAreRecognised(t *testing.T) {
 				t.Fatalf("it is not recognised, but %+v\n%s", r.Diagnosis, got.Stdout)
 			}
 			d := r.Diagnosis[i]
-			if !strings.Contains(d.Evidence, tt.evidence) || d.Count == 0 || d.Remedy == "" || d.Failing != (tt.exit == process.ExitBreached) || d.Step != 1 {
+			if !strings.Contains(d.Evidence, tt.evidence) || d.Count == 0 || d.Remedy == "" || d.Failing != (tt.exit == process.ExitFail) || d.Step != 1 {
 				t.Errorf("%+v\nwant the evidence %q", d, tt.evidence)
 			}
 			if len(r.Diagnosis) > 1 {
 				t.Errorf("it looks like something else, too: %+v", r.Diagnosis)
 			}
 			t.Log(d.Evidence)
-			if len(r.Breaches) == 0 || tt.exit == process.ExitBreached && r.BrokeFirst == nil {
+			if len(r.Breaches) == 0 || tt.exit == process.ExitFail && r.BrokeFirst == nil {
 				t.Errorf("nothing broke first: %+v", r.Breaches)
 			}
 		})
@@ -210,7 +210,7 @@ func TestASchedulersLimit(t *testing.T) {
 	t.Parallel()
 	suite.Long(t, "a scheduler of 20 pods a second schedules 300")
 	p := suite.Program(t)
-	if got := p.Run(t, "lab", "up", "slow", "--nodes", "10"); got.Code != process.ExitHeld {
+	if got := p.Run(t, "lab", "up", "slow", "--nodes", "10"); got.Code != process.ExitPass {
 		t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
 	}
 	t.Cleanup(func() { p.Run(t, "lab", "down", "slow") })
@@ -223,7 +223,7 @@ func TestASchedulersLimit(t *testing.T) {
 	if err := os.WriteFile(file, []byte(limited), 0o600); err != nil || limited == string(text) {
 		t.Fatal(err, limited)
 	}
-	if got := p.Run(t, "lab", "restart", "slow", "kube-scheduler"); got.Code != process.ExitHeld {
+	if got := p.Run(t, "lab", "restart", "slow", "kube-scheduler"); got.Code != process.ExitPass {
 		t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
 	}
 	p.RunTo(t, "paced", "sweep", "node-density", "--lab", "slow", "--levels", "30", "--slo", "all Ready")
@@ -244,7 +244,7 @@ func TestStoresThatFail(t *testing.T) {
 	t.Parallel()
 	suite.Long(t, "a store stands still for seconds, and another fills up")
 	p := suite.Program(t)
-	if got := p.Run(t, "lab", "up", "stores", "--nodes", "10"); got.Code != process.ExitHeld {
+	if got := p.Run(t, "lab", "up", "stores", "--nodes", "10"); got.Code != process.ExitPass {
 		t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
 	}
 	t.Cleanup(func() { p.Run(t, "lab", "down", "stores") })
@@ -268,7 +268,7 @@ func TestStoresThatFail(t *testing.T) {
 		w := p.Start(t, "sweep", "node-density", "--lab", "stores", "--levels", "40", "--pace", "80", "--hold", "1s", "--step-timeout", "10s", "--slo", "Ready p99 <= 2s", "--out", out)
 		harness.Await(t, "a hundred requests", func() bool { return p.Requested(out, 100) })
 		then()
-		if got := w.Wait(); got.Code != process.ExitBreached {
+		if got := w.Wait(); got.Code != process.ExitFail {
 			t.Errorf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 		}
 		r := p.Result(t, out)

@@ -111,21 +111,21 @@ func TestImagesThatCannotBeHad(t *testing.T) {
 		code int
 		says []string
 	}{
-		{"check", nil, append([]string{"check", "node-density-cni"}, cluster...), process.ExitBreached, []string{agent + "1 of 1 nodes do not have it: theirs", pushed + "check node-density-cni "}},
+		{"check", nil, append([]string{"check", "node-density-cni"}, cluster...), process.ExitFail, []string{agent + "1 of 1 nodes do not have it: theirs", pushed + "check node-density-cni "}},
 		{"the node does not tell of all", full, append([]string{"limit", "node-density-cni", "--yes"}, cluster...), process.ExitCouldNotRun, []string{agent + "whether 1 of 1 nodes have it is unknown"}},
 		{"the node has one of two", []string{image.AgentReference}, append([]string{"limit", "node-density-heavy", "--yes"}, cluster...), process.ExitCouldNotRun, []string{database + "1 of 1", "!" + agent, pushed + "limit node-density-heavy "}},
-		{"the node has it", []string{image.AgentReference}, append([]string{"check", "node-density-cni"}, cluster...), process.ExitHeld, []string{"!" + agent}},
+		{"the node has it", []string{image.AgentReference}, append([]string{"check", "node-density-cni"}, cluster...), process.ExitPass, []string{"!" + agent}},
 		{"limit", nil, append([]string{"limit", "node-density-cni", "--yes"}, cluster...), process.ExitCouldNotRun, []string{agent, pushed + "limit node-density-cni "}},
 		{"ab", nil, append([]string{"ab", "node-density-cni", "--yes", "--levels", "2", "--arm", "a:pageSize=1", "--arm", "b:pageSize=2"}, cluster...), process.ExitCouldNotRun, []string{agent, pushed + "ab node-density-cni "}},
 		{"run", nil, []string{"run", plan, "--yes"}, process.ExitCouldNotRun, []string{agent, pushed + "run " + plan}},
-		{"a dry run", nil, append([]string{"sweep", "node-density-cni", "--levels", "2", "--dry-run"}, cluster...), process.ExitHeld, []string{"image localhost/plimsoll-agent:latest, which is in no registry", pushed + "sweep node-density-cni "}},
+		{"a dry run", nil, append([]string{"sweep", "node-density-cni", "--levels", "2", "--dry-run"}, cluster...), process.ExitPass, []string{"image localhost/plimsoll-agent:latest, which is in no registry", pushed + "sweep node-density-cni "}},
 		{"one that was named by hand", nil, append([]string{"limit", "node-density-cni", "--yes", "--set", "image=localhost/mine"}, cluster...), process.ExitCouldNotRun, []string{"localhost/mine is in no registry", "name an image that the nodes can pull", "!image push"}},
-		{"one that was named by hand, from a registry", nil, append([]string{"limit", "node-density-cni", "--dry-run", "--set", "image=registry.example/mine", "--images", "registry.example/team"}, cluster...), process.ExitHeld, []string{"image registry.example/mine", "!team/plimsoll"}},
-		{"nodes that are simulated fetch none", nil, []string{"check", "node-density-cni", "--kubeconfig", user, "--set", "nodeSelector=plimsoll.dev/fidelity=simulated"}, process.ExitHeld, []string{"!localhost/"}},
-		{"from a registry", nil, append([]string{"check", "node-density-heavy", "--images", "registry.example:5000/team"}, cluster...), process.ExitHeld, []string{"!localhost/"}},
-		{"from a registry, all of them", nil, append([]string{"sweep", "node-density-heavy", "--levels", "2", "--dry-run", "--images", "registry.example:5000/team/"}, cluster...), process.ExitHeld,
+		{"one that was named by hand, from a registry", nil, append([]string{"limit", "node-density-cni", "--dry-run", "--set", "image=registry.example/mine", "--images", "registry.example/team"}, cluster...), process.ExitPass, []string{"image registry.example/mine", "!team/plimsoll"}},
+		{"nodes that are simulated fetch none", nil, []string{"check", "node-density-cni", "--kubeconfig", user, "--set", "nodeSelector=plimsoll.dev/fidelity=simulated"}, process.ExitPass, []string{"!localhost/"}},
+		{"from a registry", nil, append([]string{"check", "node-density-heavy", "--images", "registry.example:5000/team"}, cluster...), process.ExitPass, []string{"!localhost/"}},
+		{"from a registry, all of them", nil, append([]string{"sweep", "node-density-heavy", "--levels", "2", "--dry-run", "--images", "registry.example:5000/team/"}, cluster...), process.ExitPass,
 			[]string{"image registry.example:5000/team/plimsoll-postgresql:latest", "image registry.example:5000/team/plimsoll-agent:latest", "!localhost/"}},
-		{"from a registry, a plan", nil, []string{"run", plan, "--dry-run", "--images", "registry.example/team"}, process.ExitHeld, []string{"on the cluster of " + user, "image registry.example/team/plimsoll-agent:latest"}},
+		{"from a registry, a plan", nil, []string{"run", plan, "--dry-run", "--images", "registry.example/team"}, process.ExitPass, []string{"on the cluster of " + user, "image registry.example/team/plimsoll-agent:latest"}},
 		{"from no registry", nil, append([]string{"check", "node-density-cni", "--images", "not/A/registry"}, cluster...), process.ExitUsage, []string{"not/A/registry", "for example --images registry.example:5000/team"}},
 	} {
 		have(c.have...)
@@ -146,12 +146,12 @@ func TestImagesThatCannotBeHad(t *testing.T) {
 
 	// The plan of a record has it, for a run that is made again.
 	args := []string{"sweep", "node-density-cni", "--levels", "2", "--hold", "100ms", "--kubeconfig", user, "--yes", "--namespace", "default", "--images", "registry.example/team", "--set", "nodeSelector=plimsoll.dev/fidelity=simulated"}
-	if got := p.RunTo(t, "made", args...); got.Code != process.ExitHeld {
+	if got := p.RunTo(t, "made", args...); got.Code != process.ExitPass {
 		t.Errorf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 	for args, want := range map[string]string{"": "registry.example/team/", "--images other.example": "other.example/"} {
 		got := p.Run(t, append([]string{"run", filepath.Join(p.Dir, "made", "experiment.yaml"), "--dry-run"}, strings.Fields(args)...)...)
-		if got.Code != process.ExitHeld || !strings.Contains(got.Stdout, "image "+want+"plimsoll-agent:latest") {
+		if got.Code != process.ExitPass || !strings.Contains(got.Stdout, "image "+want+"plimsoll-agent:latest") {
 			t.Errorf("made again %s: exit code %d\n%s%s", args, got.Code, got.Stdout, got.Stderr)
 		}
 	}
@@ -183,7 +183,7 @@ func TestImagesThatCannotBeHad(t *testing.T) {
 		t.Errorf("gone on: exit code %d, images %v\n%s%s", got.Code, slices.Collect(maps.Keys(seen)), got.Stdout, got.Stderr)
 	}
 	args[len(args)-3] = "other.example"
-	if got := p.RunTo(t, "elsewhere", args...); got.Code != process.ExitHeld {
+	if got := p.RunTo(t, "elsewhere", args...); got.Code != process.ExitPass {
 		t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 	if got := p.Run(t, "compare", "made", "elsewhere"); !regexp.MustCompile(`images +registry\.exam\S* +other\.example`).MatchString(got.Stdout) {
@@ -198,7 +198,7 @@ func TestImagesArePushedWhereRunsTakeThem(t *testing.T) {
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	defer server.Close()
 	place := strings.TrimPrefix(server.URL, "http://") + "/team"
-	if got := p.Run(t, "image", "push", place, "--insecure", "--image", "agent"); got.Code != process.ExitHeld {
+	if got := p.Run(t, "image", "push", place, "--insecure", "--image", "agent"); got.Code != process.ExitPass {
 		t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 	got := p.Run(t, "sweep", "node-density-cni", "--levels", "2", "--dry-run", "--images", place)
@@ -221,7 +221,7 @@ func TestImagesRunAsAnyUserOfGroup0(t *testing.T) {
 	harness.Able(t, err)
 	p := suite.Program(t)
 	dir := filepath.Join(p.Dir, "any-user")
-	if got := p.Run(t, "workloads", "export", "node-density-heavy", dir); got.Code != process.ExitHeld {
+	if got := p.Run(t, "workloads", "export", "node-density-heavy", dir); got.Code != process.ExitPass {
 		t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 	for file, change := range map[string][2]string{
@@ -239,7 +239,7 @@ func TestImagesRunAsAnyUserOfGroup0(t *testing.T) {
 		}
 	}
 	got := p.RunTo(t, "r", "sweep", dir, "--lab-real-node", "--lab-max-pods", "30", "--levels", "8", "--hold", "1s", "--set", "probeDelay=2", "--set", "probePeriod=2", "--slo", "all Ready")
-	if r := p.Result(t, "r"); got.Code != process.ExitHeld || r.Steps[0].Objects.Ready != 8 {
+	if r := p.Result(t, "r"); got.Code != process.ExitPass || r.Steps[0].Objects.Ready != 8 {
 		t.Errorf("exit code %d, %+v\n%s%s", got.Code, r.Steps[0].Objects, got.Stdout, got.Stderr)
 	}
 }

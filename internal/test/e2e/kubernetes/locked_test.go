@@ -157,7 +157,7 @@ func TestWorkloadsRunWhereTheClusterIsLockedDown(t *testing.T) {
 			if !refused("check", got) {
 				break
 			}
-			if got.Code != process.ExitBreached {
+			if got.Code != process.ExitFail {
 				t.Errorf("check %s %q: exit code %d\n%s%s", w, given, got.Code, got.Stdout, got.Stderr)
 			}
 		}
@@ -167,12 +167,12 @@ func TestWorkloadsRunWhereTheClusterIsLockedDown(t *testing.T) {
 		args := append(append([]string{"limit", w, "--yes", "--from", "2", "--step", "4", "--max", "20", "--resolution", "2", "--confirm", "1", "--hold", "500ms", "--step-timeout", "4s", "--pace", "200", "--slo", "all Ready"}, given...), where...)
 		got := p.RunTo(t, w, args...)
 		r := p.Result(t, w)
-		if got.Code != process.ExitHeld || r.LoadLine == nil || r.LoadLine.Level == nil || *r.LoadLine.Level != 6 || r.Cleanup == nil || !r.Cleanup.Done {
+		if got.Code != process.ExitPass || r.LoadLine == nil || r.LoadLine.Level == nil || *r.LoadLine.Level != 6 || r.Cleanup == nil || !r.Cleanup.Done {
 			t.Errorf("%s %q: exit code %d\n%s%s", w, given, got.Code, got.Stdout, got.Stderr)
 			continue
 		}
 		// What binds is told in the quota's own words, also where a controller was refused.
-		if failed := r.Steps[slices.IndexFunc(r.Steps, func(s result.Step) bool { return s.Verdict == slo.Breached })]; !strings.Contains(failed.Reasons[0].Message, "exceeded quota: few") || !strings.Contains(got.Stdout, "exceeded quota: few") {
+		if failed := r.Steps[slices.IndexFunc(r.Steps, func(s result.Step) bool { return s.Verdict == slo.Fail })]; !strings.Contains(failed.Reasons[0].Message, "exceeded quota: few") || !strings.Contains(got.Stdout, "exceeded quota: few") {
 			t.Errorf("%s: reasons %+v\n%s", w, failed.Reasons, got.Stdout)
 		}
 		if after := there(); !slices.Equal(after, before) {
@@ -186,7 +186,7 @@ func TestWorkloadsRunWhereTheClusterIsLockedDown(t *testing.T) {
 		return started.Ended() || err == nil && len(pods.Items) > 3
 	})
 	started.Kill()
-	if got := p.Run(t, append([]string{"clean", "--force"}, where...)...); got.Code != process.ExitHeld || !slices.Equal(there(), before) {
+	if got := p.Run(t, append([]string{"clean", "--force"}, where...)...); got.Code != process.ExitPass || !slices.Equal(there(), before) {
 		t.Errorf("clean: exit code %d, there is %q and was %q\n%s%s", got.Code, there(), before, got.Stdout, got.Stderr)
 	}
 }

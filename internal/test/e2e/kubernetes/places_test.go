@@ -46,11 +46,11 @@ func TestNodesThatAreTaken(t *testing.T) {
 	}{
 		{"cordoned", patch(`{"spec":{"unschedulable":true}}`), patch(`{"spec":{"unschedulable":false}}`), process.ExitInconclusive, "nodes 4, then 3: " + name + " was cordoned in step 1"},
 		{"tainted", patch(`{"spec":{"taints":[{"key":"upkeep","value":"now","effect":"NoSchedule"}]}}`), patch(`{"spec":{"taints":null}}`), process.ExitInconclusive, "was tainted (upkeep=now:NoSchedule) in step 1"},
-		{"tainted as no pod minds", patch(`{"spec":{"taints":[{"key":"upkeep","value":"soon","effect":"PreferNoSchedule"}]}}`), patch(`{"spec":{"taints":null}}`), process.ExitHeld, ""},
+		{"tainted as no pod minds", patch(`{"spec":{"taints":[{"key":"upkeep","value":"soon","effect":"PreferNoSchedule"}]}}`), patch(`{"spec":{"taints":null}}`), process.ExitPass, ""},
 		{"not ready", func(t *testing.T) {
 			patch(`{"metadata":{"annotations":{"` + protocol.DownAnnotation + `":"planted"}}}`)(t)
 			patch(`{"status":{"conditions":[{"type":"Ready","status":"False","reason":"Planted","message":"planted"}]}}`, "status")(t)
-		}, patch(`{"metadata":{"annotations":{"` + protocol.DownAnnotation + `":null}}}`), process.ExitBreached, "guard:nodesNotReady"},
+		}, patch(`{"metadata":{"annotations":{"` + protocol.DownAnnotation + `":null}}}`), process.ExitFail, "guard:nodesNotReady"},
 		{"deleted", func(t *testing.T) {
 			if err := nodes.Delete(ctx, name, metav1.DeleteOptions{}); err != nil {
 				t.Fatal(err)
@@ -67,7 +67,7 @@ func TestNodesThatAreTaken(t *testing.T) {
 				}) > 0
 			})
 			c.take(t)
-			if c.code == process.ExitBreached {
+			if c.code == process.ExitFail {
 				harness.Await(t, "the guard", func() bool {
 					return p.Count(c.why, func(e record.Event) bool { return e.Body.Kind() == record.KindGuard }) > 0
 				})

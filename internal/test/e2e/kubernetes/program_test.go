@@ -36,7 +36,7 @@ func TestLimitFindsThePlantedLimit(t *testing.T) {
 	p.Env = []string{"KUBECONFIG=" + away}
 	got := p.RunTo(t, "r", "limit", "node-density", "--lab-nodes", "2", "--lab-max-pods", "11", "--from", "10", "--step", "5", "--max", "30",
 		"--hold", "500ms", "--slo", "all Ready", "-o", "json")
-	if got.Code != process.ExitHeld {
+	if got.Code != process.ExitPass {
 		t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
 	}
 	var shown result.Result
@@ -335,11 +335,11 @@ func TestPlanFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := p.RunTo(t, "r", "run", file)
-	if got.Code != process.ExitBreached {
+	if got.Code != process.ExitFail {
 		t.Fatalf("exit code %d, want 1: 30 is above 20\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 	r := p.Result(t, "r")
-	want := []string{"5 pass 15/15", "30 breach 60/90", "10 pass 30/30"}
+	want := []string{"5 pass 15/15", "30 fail 60/90", "10 pass 30/30"}
 	for i, s := range r.Steps {
 		if have := fmt.Sprintf("%g %s %d/%d", s.LevelReached, s.Verdict, s.Objects.Ready, s.Objects.Intended); have != want[i] {
 			t.Errorf("step %d: %s, want %s", s.ID, have, want[i])
@@ -353,7 +353,7 @@ func TestPlanFiles(t *testing.T) {
 	}
 	// The copy that the run has left is such a file.
 	again := p.Run(t, "run", filepath.Join("r", record.ExperimentFile), "--dry-run")
-	if again.Code != process.ExitHeld || !strings.Contains(again.Stdout, "5 30 10 pods/node") {
+	if again.Code != process.ExitPass || !strings.Contains(again.Stdout, "5 30 10 pods/node") {
 		t.Errorf("run of experiment.yaml: %d\n%s", again.Code, again.Stderr)
 	}
 }

@@ -98,7 +98,7 @@ func TestAKilledRunIsResumed(t *testing.T) {
 	}
 
 	got = p.Run(t, "run", "--resume", "r")
-	if got.Code != process.ExitHeld || !strings.Contains(got.Stdout, "12 pods/node, confirmed 3 of 3") {
+	if got.Code != process.ExitPass || !strings.Contains(got.Stdout, "12 pods/node, confirmed 3 of 3") {
 		t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 	r := p.Result(t, "r")
@@ -128,7 +128,7 @@ func TestAKilledRunIsResumed(t *testing.T) {
 
 	before = files(t, filepath.Join(p.Dir, "r"))
 	finished := p.Run(t, "run", "--resume", "r")
-	if finished.Code != process.ExitHeld || !strings.Contains(finished.Stderr, "is finished") || finished.Stdout != got.Stdout {
+	if finished.Code != process.ExitPass || !strings.Contains(finished.Stderr, "is finished") || finished.Stdout != got.Stdout {
 		t.Errorf("a finished run: exit code %d, %s\n%s", finished.Code, finished.Stderr, finished.Stdout)
 	}
 	after = files(t, filepath.Join(p.Dir, "r"))
@@ -156,7 +156,7 @@ func TestAKilledRunIsResumedInANamedLab(t *testing.T) {
 		t.Fatalf("left %+v", left)
 	}
 	got := p.Run(t, "run", "--resume", "r")
-	if got.Code != process.ExitHeld || !strings.Contains(got.Stderr, "removing the leftovers of run "+left[0].Run) {
+	if got.Code != process.ExitPass || !strings.Contains(got.Stderr, "removing the leftovers of run "+left[0].Run) {
 		t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 	r := p.Result(t, "r")

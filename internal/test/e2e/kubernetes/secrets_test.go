@@ -63,23 +63,23 @@ func TestNoSecretIsOnRecord(t *testing.T) {
 	}
 	refused := []string{"--set", "color=bad"}
 	run := e2e.SaysNothing(t, p)
-	run(process.ExitHeld, "dry run", sweep("--dry-run")...)
-	run(process.ExitHeld, "outline", sweep("--dry-run", "-o", "json")...)
-	run(process.ExitHeld, "Report: ", sweep("--out", "held")...)
-	run(process.ExitBreached, "Invalid value", append(sweep("--out", "refused"), refused...)...)
+	run(process.ExitPass, "dry run", sweep("--dry-run")...)
+	run(process.ExitPass, "outline", sweep("--dry-run", "-o", "json")...)
+	run(process.ExitPass, "Report: ", sweep("--out", "held")...)
+	run(process.ExitFail, "Invalid value", append(sweep("--out", "refused"), refused...)...)
 	for _, dir := range []string{"held", "refused"} {
-		code := map[string]int{"held": process.ExitHeld, "refused": process.ExitBreached}[dir]
+		code := map[string]int{"held": process.ExitPass, "refused": process.ExitFail}[dir]
 		run(code, "", "analyze", dir, "-o", "junit")
 		run(code, "", "analyze", dir, "-o", "json")
-		run(process.ExitHeld, "", "report", dir)
+		run(process.ExitPass, "", "report", dir)
 		e2e.HoldsNothing(t, filepath.Join(p.Dir, dir))
 	}
 	// What a later run needs is told, and the hash knows another value.
 	run(process.ExitUsage, "--set password=VALUE", "run", "--resume", "held")
 	run(process.ExitUsage, "is not the one", "run", "--resume", "held", "--set", "password="+e2e.Planted)
 	run(process.ExitUsage, "--set password=VALUE", "run", "held/experiment.yaml", "--dry-run")
-	run(process.ExitHeld, "finished", append([]string{"run", "--resume", "held"}, given...)...)
-	run(process.ExitHeld, "dry run", append([]string{"run", "held/experiment.yaml", "--dry-run"}, given...)...)
+	run(process.ExitPass, "finished", append([]string{"run", "--resume", "held"}, given...)...)
+	run(process.ExitPass, "dry run", append([]string{"run", "held/experiment.yaml", "--dry-run"}, given...)...)
 	run(process.ExitUsage, "only the value of a secret parameter", "run", "held/experiment.yaml", "--set", "color=red")
 	run(process.ExitUsage, "is secret", append(sweep("--dry-run"), "--vary", "password="+e2e.Planted+",other-value")[:len(sweep("--dry-run"))+2]...)
 	// A template reads no file outside, whatever a link says.

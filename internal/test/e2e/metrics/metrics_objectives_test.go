@@ -41,17 +41,17 @@ func TestObjectivesOnQueries(t *testing.T) {
 		line, fails float64
 		says        string // in the reason, or in the error
 	}{
-		{"all of its hold", limit("--slo", "query 'min_over_time(plimsoll_level[hold])' < 50"), process.ExitHeld, 40, 50, "held in 1 of 1"},
-		{"counts of a step", []string{"sweep", "simulated", "--levels", "20", "--slo", "query 'increase(plimsoll_errors_total[step]) or vector(0)' <= 0"}, process.ExitHeld, 0, 0, ""},
-		{"beside another one", limit("--slo", "query 'plimsoll_level' < 90", "--slo", "all Ready", "--set", "limit=60"), process.ExitHeld, 60, 70, "held in 1 of 1"},
-		{"a first level that breaks it", limit("--slo", "query 'plimsoll_level' > 50"), process.ExitBreached, 0, 20, "the first level, 20, failed"},
+		{"all of its hold", limit("--slo", "query 'min_over_time(plimsoll_level[hold])' < 50"), process.ExitPass, 40, 50, "held in 1 of 1"},
+		{"counts of a step", []string{"sweep", "simulated", "--levels", "20", "--slo", "query 'increase(plimsoll_errors_total[step]) or vector(0)' <= 0"}, process.ExitPass, 0, 0, ""},
+		{"beside another one", limit("--slo", "query 'plimsoll_level' < 90", "--slo", "all Ready", "--set", "limit=60"), process.ExitPass, 60, 70, "held in 1 of 1"},
+		{"a first level that breaks it", limit("--slo", "query 'plimsoll_level' > 50"), process.ExitFail, 0, 20, "the first level, 20, failed"},
 		{"nothing comes back", limit("--slo", "query 'nothing' < 1"), process.ExitInconclusive, 0, 0, "query 'nothing' < 1: no series came back"},
 		{"a ratio without traffic", limit("--slo", "query 'rate(plimsoll_requests_total{outcome=\"lost\"}[hold]) / vector(0) or 0 * plimsoll_level / 0' < 1"), process.ExitInconclusive, 0, 0, "NaN"},
 		{"a level that is not held", []string{"sweep", "simulated", "--levels", "40", "--set", "limit=20", "--slo", "query 'max_over_time(plimsoll_level[hold])' < 90"}, process.ExitInconclusive, 0, 0, "the level was not held"},
-		{"a schedule", []string{"sweep", "simulated", "--axis", "rate", "--levels", "50", "--slo", "query 'sum(rate(plimsoll_requests_total[hold]))' < 60"}, process.ExitHeld, 0, 0, ""},
-		{"a stream", []string{"sweep", "simulated", "--axis", "requests", "--levels", "1000", "--slo", "query 'sum(rate(plimsoll_requests_total[hold]))' < 900"}, process.ExitBreached, 0, 0, "query 'sum(rate(plimsoll_requests_total[hold]))' < 900: it was "},
-		{"a guard that trips", []string{"sweep", "simulated", "--levels", "40", "--hold", "5s", "--guard-query", "query 'plimsoll_level' < 30"}, process.ExitBreached, 0, 0, "guard:query 'plimsoll_level' < 30"},
-		{"a guard that holds", []string{"sweep", "simulated", "--levels", "40", "--hold", "5s", "--guard-query", "query 'plimsoll_level' < 50", "--guard-query", "query 'nothing' < 50"}, process.ExitHeld, 0, 0, ""},
+		{"a schedule", []string{"sweep", "simulated", "--axis", "rate", "--levels", "50", "--slo", "query 'sum(rate(plimsoll_requests_total[hold]))' < 60"}, process.ExitPass, 0, 0, ""},
+		{"a stream", []string{"sweep", "simulated", "--axis", "requests", "--levels", "1000", "--slo", "query 'sum(rate(plimsoll_requests_total[hold]))' < 900"}, process.ExitFail, 0, 0, "query 'sum(rate(plimsoll_requests_total[hold]))' < 900: it was "},
+		{"a guard that trips", []string{"sweep", "simulated", "--levels", "40", "--hold", "5s", "--guard-query", "query 'plimsoll_level' < 30"}, process.ExitFail, 0, 0, "guard:query 'plimsoll_level' < 30"},
+		{"a guard that holds", []string{"sweep", "simulated", "--levels", "40", "--hold", "5s", "--guard-query", "query 'plimsoll_level' < 50", "--guard-query", "query 'nothing' < 50"}, process.ExitPass, 0, 0, ""},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			e2e.OnVirtualClock(t, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestScrapedMetricsDecideASearch(t *testing.T) {
 			switch c.target {
 			case "lab":
 				p = suite.Program(t)
-				if got := p.Run(t, "lab", "up", "l", "--nodes", "4"); got.Code != process.ExitHeld {
+				if got := p.Run(t, "lab", "up", "l", "--nodes", "4"); got.Code != process.ExitPass {
 					t.Fatal(got.Stderr)
 				}
 				args = append(args, "--lab", "l")
@@ -131,11 +131,11 @@ func TestScrapedMetricsDecideASearch(t *testing.T) {
 			if strings.Contains(r.Why, "other programs used ") {
 				t.Skip(r.Why) // which is as it should be, and leaves no line
 			}
-			if got.Code != process.ExitHeld || r.LoadLine == nil || r.LoadLine.Level == nil || *r.LoadLine.Level != c.line {
+			if got.Code != process.ExitPass || r.LoadLine == nil || r.LoadLine.Level == nil || *r.LoadLine.Level != c.line {
 				t.Fatalf("exit code %d, want a line of %g\n%s%s", got.Code, c.line, got.Stdout, got.Stderr)
 			}
 			queryBreach(t, r, c.series)
-			if got := p.Run(t, "analyze", "out"); got.Code != process.ExitHeld {
+			if got := p.Run(t, "analyze", "out"); got.Code != process.ExitPass {
 				t.Errorf("analyze: exit code %d\n%s", got.Code, got.Stderr)
 			}
 			if again := p.Result(t, "out"); !reflect.DeepEqual(again.Steps, r.Steps) || again.Why != r.Why {
@@ -151,7 +151,7 @@ func TestAPartThatStopsInTheHold(t *testing.T) {
 	suite.Long(t, "a lab of its own whose controller manager is stopped")
 	t.Parallel()
 	p := suite.Program(t)
-	if got := p.Run(t, "lab", "up", "dead", "--nodes", "4"); got.Code != process.ExitHeld {
+	if got := p.Run(t, "lab", "up", "dead", "--nodes", "4"); got.Code != process.ExitPass {
 		t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
 	}
 	pid := e2e.ComponentOf(t, p, "dead", "kube-controller-manager")
@@ -259,7 +259,7 @@ func TestAPrometheusOfTheLab(t *testing.T) {
 		return p.RunTo(t, out, append([]string{"sweep", "node-density", "--kubeconfig", p.Kubeconfig, "--yes", "--levels", "2,4,6", "--hold", "6s", "--scrape", "1s", "--prometheus", "http://" + address,
 			"--prometheus-match", `{job="theirs",__name__="apiserver_request_total"}`, "--slo", `query 'sum(rate(apiserver_request_total{job="theirs"}[hold]))' > 0`}, more...)...)
 	}
-	if got := sweep("out", "--prometheus-user", "me", "--prometheus-password-file", password); got.Code != process.ExitHeld {
+	if got := sweep("out", "--prometheus-user", "me", "--prometheus-password-file", password); got.Code != process.ExitPass {
 		t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 	for _, at := range []string{"5s", "10s", "15s", "20s"} {
@@ -340,7 +340,7 @@ func TestRightsToScrape(t *testing.T) {
 	const server, nodes = "- {nonResourceURLs: [/metrics], verbs: [get]}", "resources: [nodes/proxy], verbs: [get]}"
 	for flags, want := range map[string][2]bool{"": {true, false}, "--scrape-nodes=3": {true, true}, "--scrape-nodes=0": {true, false}, "--scrape=0": {false, false}} {
 		got := e2e.Command(t, nil, append([]string{"rbac", "node-density"}, strings.Fields(flags)...)...)
-		if has := [2]bool{strings.Contains(got.Stdout, server), strings.Contains(got.Stdout, nodes)}; got.Code != process.ExitHeld || has != want {
+		if has := [2]bool{strings.Contains(got.Stdout, server), strings.Contains(got.Stdout, nodes)}; got.Code != process.ExitPass || has != want {
 			t.Errorf("%s: exit code %d, the rights to the API server's and to nodes' metrics are %v, want %v\n%s%s", flags, got.Code, has, want, got.Stdout, got.Stderr)
 		}
 	}

@@ -112,15 +112,15 @@ func TestCompare(t *testing.T) {
 		code int
 		want []string
 	}{
-		{"the same", []string{base, same}, process.ExitHeld, []string{"same is equivalent to base", "5 and 4 runs"}},
-		{"slower", []string{base, slow}, process.ExitBreached, []string{"slow is worse than base", "+20."}},
-		{"faster", []string{slow, base}, process.ExitHeld, []string{"base is better than slow"}},
-		{"within a margin that is wide", []string{base, slow, "--margin", "30%"}, process.ExitHeld, []string{"equivalent"}},
+		{"the same", []string{base, same}, process.ExitPass, []string{"same is equivalent to base", "5 and 4 runs"}},
+		{"slower", []string{base, slow}, process.ExitFail, []string{"slow is worse than base", "+20."}},
+		{"faster", []string{slow, base}, process.ExitPass, []string{"base is better than slow"}},
+		{"within a margin that is wide", []string{base, slow, "--margin", "30%"}, process.ExitPass, []string{"equivalent"}},
 		{"one run", []string{base, once}, process.ExitInconclusive, []string{"one run of once counts", "sweep --levels 10,10,10,10,10", "+20."}},
 		{"another kernel", []string{base, other}, process.ExitInconclusive, []string{"kernel", "6.2", "--arm-is kernel"}},
-		{"the kernel is the arm", []string{base, other, "--arm-is", "kernel"}, process.ExitBreached, []string{"other is worse than base"}},
-		{"two arms, of blocks that differ more than they do", []string{arms + ":a", arms + ":b"}, process.ExitBreached, []string{"param:image", "b is worse than a", "3 runs each"}},
-		{"another figure", []string{base, slow, "--metric", "Ready p99"}, process.ExitBreached, []string{"Ready p99 was chosen after the runs"}},
+		{"the kernel is the arm", []string{base, other, "--arm-is", "kernel"}, process.ExitFail, []string{"other is worse than base"}},
+		{"two arms, of blocks that differ more than they do", []string{arms + ":a", arms + ":b"}, process.ExitFail, []string{"param:image", "b is worse than a", "3 runs each"}},
+		{"another figure", []string{base, slow, "--metric", "Ready p99"}, process.ExitFail, []string{"Ready p99 was chosen after the runs"}},
 	} {
 		got := e2e.Command(t, nil, append([]string{"compare"}, tt.args...)...)
 		if got.Code != tt.code || got.Stderr != "" {
@@ -136,7 +136,7 @@ func TestCompare(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "new", "c")
 	got := e2e.Command(t, nil, "compare", base, slow, "-o", "json", "--out", out)
 	var printed, written recorded.Outcome
-	if err := json.Unmarshal([]byte(got.Stdout), &printed); err != nil || got.Code != process.ExitBreached {
+	if err := json.Unmarshal([]byte(got.Stdout), &printed); err != nil || got.Code != process.ExitFail {
 		t.Fatalf("exit code %d, %v:\n%s", got.Code, err, got.Stdout)
 	}
 	if err := record.Dir(out).ReadJSON(clirecords.ComparisonFile, &written); err != nil {
@@ -172,10 +172,10 @@ func TestCompareOverwritesNothingElse(t *testing.T) {
 		{"the record of another run", []string{a, b, "--out", c}, process.ExitUsage},
 		{"a page of something else", []string{a, b, "--out", pageAlone}, process.ExitUsage},
 		{"a file of that name that is not ours", []string{a, b, "--out", mine}, process.ExitUsage},
-		{"a new directory", []string{a, b, "--out", made}, process.ExitHeld},
-		{"the same comparison again", []string{a, b + "/", "--out", made}, process.ExitHeld},
+		{"a new directory", []string{a, b, "--out", made}, process.ExitPass},
+		{"the same comparison again", []string{a, b + "/", "--out", made}, process.ExitPass},
 		{"another comparison", []string{a, c, "--out", made}, process.ExitUsage},
-		{"the same runs and one more", []string{a, b, c, "--out", made}, process.ExitHeld},
+		{"the same runs and one more", []string{a, b, c, "--out", made}, process.ExitPass},
 	} {
 		out := tt.args[len(tt.args)-1]
 		before, _ := os.ReadFile(filepath.Join(out, record.ReportFile))
@@ -203,13 +203,13 @@ func TestTrendOfRuns(t *testing.T) {
 			t.Errorf("the trend lacks %q", part)
 		}
 	}
-	if got.Code != process.ExitHeld || got.Stderr != "" || strings.Count(got.Stdout, "from here on") != 1 {
+	if got.Code != process.ExitPass || got.Stderr != "" || strings.Count(got.Stdout, "from here on") != 1 {
 		t.Errorf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 	out := filepath.Join(t.TempDir(), "trend")
 	got = e2e.Command(t, nil, append(args[:5:5], "-o", "json", "--out", out)...)
 	var printed, written recorded.Outcome
-	if err := json.Unmarshal([]byte(got.Stdout), &printed); err != nil || got.Code != process.ExitHeld || len(printed.Trends) != 1 || len(printed.Trends[0].Points) != 3 || !strings.Contains(printed.Trends[0].Why, "10 are needed") {
+	if err := json.Unmarshal([]byte(got.Stdout), &printed); err != nil || got.Code != process.ExitPass || len(printed.Trends) != 1 || len(printed.Trends[0].Points) != 3 || !strings.Contains(printed.Trends[0].Why, "10 are needed") {
 		t.Errorf("exit code %d, %v:\n%s%s", got.Code, err, got.Stdout, got.Stderr)
 	}
 	if err := record.Dir(out).ReadJSON(clirecords.ComparisonFile, &written); err != nil || len(written.Trends) != 1 {

@@ -21,7 +21,7 @@ func TestALineIsNotAboveTheCapacity(t *testing.T) {
 		}{{5000, "4000", "400", "100"}, {100, "70", "10", "1"}} {
 			dir, got := e2e.Measured(t, suite, "limit", "simulated", "--axis", "requests", "--set", fmt.Sprintf("capacity=%g", tt.capacity), "--from", tt.from, "--step", tt.step, "--resolution", tt.resolution, "--seed", "1")
 			line, fails := e2e.LineIn(t, dir)
-			if got.Code != process.ExitHeld || line > 1.01*tt.capacity || line < 0.9*tt.capacity || fails < tt.capacity {
+			if got.Code != process.ExitPass || line > 1.01*tt.capacity || line < 0.9*tt.capacity || fails < tt.capacity {
 				t.Errorf("capacity %g: exit code %d, line %g, %g fails:\n%s%s", tt.capacity, got.Code, line, fails, got.Stdout, got.Stderr)
 			}
 		}
@@ -38,18 +38,18 @@ func TestNights(t *testing.T) {
 			time.Sleep(24 * time.Hour)
 			seed++
 			dir, got := e2e.Measured(t, suite, "limit", "simulated", "--set", fmt.Sprintf("limit=%d", limit), "--seed", fmt.Sprint(seed))
-			if line, _ := e2e.LineIn(t, dir); got.Code != process.ExitHeld || line != float64(limit) {
+			if line, _ := e2e.LineIn(t, dir); got.Code != process.ExitPass || line != float64(limit) {
 				t.Fatalf("limit %d: exit code %d, line %g:\n%s", limit, got.Code, line, got.Stdout)
 			}
 			return dir
 		}
 		before := night(37)
 		for range 20 {
-			if got := e2e.Command(t, nil, "compare", before, night(37)); got.Code != process.ExitHeld || !strings.Contains(got.Stdout, "is equivalent to") {
+			if got := e2e.Command(t, nil, "compare", before, night(37)); got.Code != process.ExitPass || !strings.Contains(got.Stdout, "is equivalent to") {
 				t.Errorf("equal nights: exit code %d:\n%s%s", got.Code, got.Stdout, got.Stderr)
 			}
 		}
-		if got := e2e.Command(t, nil, "compare", before, night(31)); got.Code != process.ExitBreached || !strings.Contains(got.Stdout, "is worse than") {
+		if got := e2e.Command(t, nil, "compare", before, night(31)); got.Code != process.ExitFail || !strings.Contains(got.Stdout, "is worse than") {
 			t.Errorf("a lower line: exit code %d:\n%s", got.Code, got.Stdout)
 		}
 	})
@@ -68,7 +68,7 @@ func TestEqualSearchesAreEqual(t *testing.T) {
 		}
 		for i, a := range dirs {
 			for _, b := range dirs[i+1:] {
-				if got := e2e.Command(t, nil, "compare", a, b); got.Code == process.ExitBreached || strings.Contains(got.Stdout, "is better than") {
+				if got := e2e.Command(t, nil, "compare", a, b); got.Code == process.ExitFail || strings.Contains(got.Stdout, "is better than") {
 					t.Errorf("a pair of equal searches: exit code %d:\n%s", got.Code, got.Stdout[strings.LastIndex(got.Stdout, "simulated:"):])
 				}
 			}
@@ -86,10 +86,10 @@ func TestUntilDecided(t *testing.T) {
 			blocks, code int
 			args         []string
 		}{
-			{"far worse", "worse", 4, process.ExitBreached, []string{"--arm", "b:latency=constant:250ms"}},
-			{"the same", "equivalent", 4, process.ExitHeld, []string{"--arm", "b:latency=constant:200ms"}},
+			{"far worse", "worse", 4, process.ExitFail, []string{"--arm", "b:latency=constant:250ms"}},
+			{"the same", "equivalent", 4, process.ExitPass, []string{"--arm", "b:latency=constant:200ms"}},
 			{"about the margin: it ends without hope, or is not worse at last", "", 0, 0, []string{"--arm", "b:latency=uniform:195ms,225ms", "--margin", "5%", "--repeat", "4..13"}},
-			{"a number of blocks is made, whatever they show", "worse", 6, process.ExitBreached, []string{"--arm", "b:latency=constant:250ms", "--repeat", "6"}},
+			{"a number of blocks is made, whatever they show", "worse", 6, process.ExitFail, []string{"--arm", "b:latency=constant:250ms", "--repeat", "6"}},
 		} {
 			dir, got := e2e.Measured(t, suite, append(args, tt.args...)...)
 			r := e2e.ResultIn(t, dir)
@@ -127,7 +127,7 @@ func TestUntilDecided(t *testing.T) {
 		if parts < 3 || strings.Join(made, " ") != strings.Join(again, " ") || a.Verdict != b.Verdict || b.Comparison.Levels[0].Sequential.Blocks != 4 {
 			t.Errorf("in %d parts: %s, %v, want %s, %v", parts, b.Verdict, again, a.Verdict, made)
 		}
-		if got.Code != process.ExitBreached || !strings.Contains(got.Stdout, "after 4 of at most 30 blocks") || !strings.Contains(got.Stdout, "valid at every look") {
+		if got.Code != process.ExitFail || !strings.Contains(got.Stdout, "after 4 of at most 30 blocks") || !strings.Contains(got.Stdout, "valid at every look") {
 			t.Errorf("exit code %d:\n%s", got.Code, got.Stdout)
 		}
 	})
@@ -149,7 +149,7 @@ func TestTwoMetricsDecide(t *testing.T) {
 			}
 			r := e2e.ResultIn(t, dir)
 			l := r.Comparison.Levels[0]
-			if got.Code != process.ExitBreached || r.Verdict != "worse" || r.Comparison.Alpha != 0.025 || len(l.Metrics) != 2 || l.Metrics[0].Verdict != "worse" || l.Metrics[1].Verdict != "equivalent" {
+			if got.Code != process.ExitFail || r.Verdict != "worse" || r.Comparison.Alpha != 0.025 || len(l.Metrics) != 2 || l.Metrics[0].Verdict != "worse" || l.Metrics[1].Verdict != "equivalent" {
 				t.Errorf("%q: exit code %d, %s: %+v", more, got.Code, r.Why, l.Metrics)
 			}
 			for _, part := range []string{"simulated CPU changed by +100.0%", "(worse)", "Ready p50 changed by ", "(equivalent)", "97.5% interval", "2 metrics decide, each at an error rate of 0.025"} {
@@ -161,11 +161,11 @@ func TestTwoMetricsDecide(t *testing.T) {
 				t.Errorf("%q: judged again, exit code %d: %s", more, again.Code, e2e.ResultIn(t, dir).Why)
 			}
 			both := e2e.Command(t, nil, "compare", dir+":on", dir+":off")
-			if both.Code != process.ExitBreached || !strings.Contains(both.Stdout, "(equivalent)") || strings.Contains(both.Stdout, "chosen after") {
+			if both.Code != process.ExitFail || !strings.Contains(both.Stdout, "(equivalent)") || strings.Contains(both.Stdout, "chosen after") {
 				t.Errorf("%q: compared as recorded arms, exit code %d:\n%s", more, both.Code, both.Stdout)
 			}
 			one := e2e.Command(t, nil, "compare", dir+":on", dir+":off", "--metric", "Ready p50")
-			if one.Code != process.ExitHeld || !strings.Contains(one.Stdout, "97.5% interval") || strings.Contains(one.Stdout, "chosen after") {
+			if one.Code != process.ExitPass || !strings.Contains(one.Stdout, "97.5% interval") || strings.Contains(one.Stdout, "chosen after") {
 				t.Errorf("%q: by one of them, exit code %d:\n%s", more, one.Code, one.Stdout)
 			}
 		}
@@ -190,7 +190,7 @@ func TestManyLevelsAreAllowedFor(t *testing.T) {
 		wrong := 0
 		for seed := range 4 {
 			_, got := e2e.Measured(t, suite, "ab", "simulated", "--levels", "1,2,3,4,5,6,7,8,9,10", "--seed", fmt.Sprint(seed), "--arm", "a:", "--arm", "b:", "--margin", "0.01%", "--repeat", "4", "--hold", "100ms")
-			if got.Code == process.ExitBreached {
+			if got.Code == process.ExitFail {
 				wrong++
 			}
 		}

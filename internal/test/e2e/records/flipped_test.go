@@ -19,7 +19,7 @@ import (
 func TestAFlippedBitDecidesNothing(t *testing.T) {
 	e2e.OnVirtualClock(t, func(t *testing.T) {
 		dir, got := e2e.Measured(t, suite, "sweep", "simulated", "--levels", "10,20,40", "--set", "limit=30", "--seed", "1")
-		if got.Code != process.ExitBreached {
+		if got.Code != process.ExitFail {
 			t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 		}
 		want := e2e.ResultIn(t, dir)

@@ -43,10 +43,10 @@ func TestSignatures(t *testing.T) {
 		code int
 		want string // on standard output, or on standard error where it fails
 	}{
-		{"all of them", []string{"signatures", "list"}, process.ExitHeld, "too-many-pods  "},
-		{"and those of a directory", []string{"signatures", "list", "--signatures", own}, process.ExitHeld, "my-failure  "},
-		{"one", []string{"signatures", "show", "quota-exceeded"}, process.ExitHeld, "exceeded quota"},
-		{"one of a directory, as a file", []string{"signatures", "show", "my-failure", "--signatures", own}, process.ExitHeld, "schema: plimsoll/signatures/v1"},
+		{"all of them", []string{"signatures", "list"}, process.ExitPass, "too-many-pods  "},
+		{"and those of a directory", []string{"signatures", "list", "--signatures", own}, process.ExitPass, "my-failure  "},
+		{"one", []string{"signatures", "show", "quota-exceeded"}, process.ExitPass, "exceeded quota"},
+		{"one of a directory, as a file", []string{"signatures", "show", "my-failure", "--signatures", own}, process.ExitPass, "schema: plimsoll/signatures/v1"},
 		{"a typo", []string{"signatures", "show", "quota-exceded"}, process.ExitUsage, `did you mean "quota-exceeded"?`},
 		{"a command that is none", []string{"signatures", "lst"}, process.ExitUsage, `did you mean "list"?`},
 		{"a broken file", []string{"signatures", "list", "--signatures", broken}, process.ExitUsage, filepath.Join(broken, "mine.yaml") + ":10:3: signatures[0]: unknown key \"remdy\" (did you mean \"remedy\"?)"},
@@ -57,7 +57,7 @@ func TestSignatures(t *testing.T) {
 	} {
 		got := e2e.Command(t, nil, tt.args...)
 		shown := got.Stdout
-		if got.Code != process.ExitHeld {
+		if got.Code != process.ExitPass {
 			shown = got.Stderr
 		}
 		if got.Code != tt.code || !strings.Contains(shown, tt.want) {
@@ -66,7 +66,7 @@ func TestSignatures(t *testing.T) {
 	}
 	// What show writes is a file that list reads.
 	copied := filepath.Dir(write("copied/one.yaml", e2e.Command(t, nil, "signatures", "show", "node-addresses-exhausted").Stdout))
-	if got := e2e.Command(t, nil, "signatures", "list", "--signatures", copied); got.Code != process.ExitHeld {
+	if got := e2e.Command(t, nil, "signatures", "list", "--signatures", copied); got.Code != process.ExitPass {
 		t.Errorf("a signature as it is shown cannot be read: %s", got.Stderr)
 	}
 }
@@ -79,10 +79,10 @@ func TestAnalyzeTakesSignatures(t *testing.T) {
 			t.Fatal(err)
 		}
 		dir, got := e2e.Measured(t, suite, "sweep", "simulated", "--levels", "12", "--set", "limit=10")
-		if got.Code != process.ExitBreached || strings.Contains(got.Stdout, "my-failure") {
+		if got.Code != process.ExitFail || strings.Contains(got.Stdout, "my-failure") {
 			t.Fatalf("exit code %d:\n%s", got.Code, got.Stdout)
 		}
-		if got = e2e.Command(t, nil, "analyze", dir, "--signatures", own); got.Code != process.ExitBreached || !strings.Contains(got.Stdout, "Ask the people next door.") {
+		if got = e2e.Command(t, nil, "analyze", dir, "--signatures", own); got.Code != process.ExitFail || !strings.Contains(got.Stdout, "Ask the people next door.") {
 			t.Errorf("exit code %d:\n%s%s", got.Code, got.Stdout, got.Stderr)
 		}
 	})

@@ -30,9 +30,9 @@ func TestAPauseIsFoundInBothLoops(t *testing.T) {
 			code       int
 			says       string
 		}{
-			{"two whole windows", "600ms", process.ExitBreached, "nothing was answered for 0.60"},
-			{"less than two windows", "300ms", process.ExitBreached, "nothing was answered for 0.30"},
-			{"none", "0s", process.ExitHeld, ""},
+			{"two whole windows", "600ms", process.ExitFail, "nothing was answered for 0.60"},
+			{"less than two windows", "300ms", process.ExitFail, "nothing was answered for 0.30"},
+			{"none", "0s", process.ExitPass, ""},
 		} {
 			goal := []string{"--hold", "2s", "--set", "pause=" + tt.pause, "--slo", "Responded p99 <= 100ms"}
 			closed, got := e2e.Measured(t, suite, append([]string{"sweep", "simulated", "--axis", "clients", "--levels", "10"}, goal...)...)
@@ -168,7 +168,7 @@ func TestASimulatedStreamIsWhole(t *testing.T) {
 		for ; parts < 10 && strings.Contains(got.Stderr, "run --resume"); parts++ {
 			got = e2e.Command(t, nil, "run", "--resume", dir)
 		}
-		if got.Code != process.ExitBreached || parts != 3 || !strings.Contains(got.Stdout, " intended ") {
+		if got.Code != process.ExitFail || parts != 3 || !strings.Contains(got.Stdout, " intended ") {
 			t.Fatalf("in %d parts exit code %d:\n%s%s", parts, got.Code, got.Stdout, got.Stderr)
 		}
 		before := e2e.ResultIn(t, dir)
@@ -187,7 +187,7 @@ func TestASimulatedStreamIsWhole(t *testing.T) {
 		if err != nil || len(windows) != 46 {
 			t.Errorf("%d windows, %v", len(windows), err)
 		}
-		if got := e2e.Command(t, nil, "analyze", dir); got.Code != process.ExitBreached {
+		if got := e2e.Command(t, nil, "analyze", dir); got.Code != process.ExitFail {
 			t.Errorf("analyze: exit code %d: %s", got.Code, got.Stderr)
 		}
 		if after := e2e.ResultIn(t, dir); !reflect.DeepEqual(after, before) {
@@ -198,7 +198,7 @@ func TestASimulatedStreamIsWhole(t *testing.T) {
 			t.Errorf("the page does not draw the stream: %v", err)
 		}
 		second := filepath.Join(t.TempDir(), "run")
-		if got := e2e.Command(t, nil, append(args, second)...); got.Code != process.ExitBreached {
+		if got := e2e.Command(t, nil, append(args, second)...); got.Code != process.ExitFail {
 			t.Errorf("exit code %d:\n%s%s", got.Code, got.Stdout, got.Stderr)
 		}
 		if got := e2e.Command(t, nil, "compare", dir, second); got.Code != process.ExitInconclusive || !strings.Contains(got.Stdout, "needs two of each") {
@@ -271,10 +271,10 @@ func TestTheExitCodeFollowsTheRequiredGoals(t *testing.T) {
 			code    int
 			said    string
 		}{
-			{"", process.ExitHeld, "The exit code, 0, follows the headline goal alone; --require all follows every goal."},
-			{"all", process.ExitBreached, "The exit code, 1, follows every goal."},
-			{"fast", process.ExitBreached, "The exit code, 1, follows the goal fast."},
-			{"ready", process.ExitHeld, "The exit code, 0, follows the goal ready."},
+			{"", process.ExitPass, "The exit code, 0, follows the headline goal alone; --require all follows every goal."},
+			{"all", process.ExitFail, "The exit code, 1, follows every goal."},
+			{"fast", process.ExitFail, "The exit code, 1, follows the goal fast."},
+			{"ready", process.ExitPass, "The exit code, 0, follows the goal ready."},
 		} {
 			args := []string{"sweep", "simulated", "--levels", "3", "--goal", "fast=Ready p99 <= 1us"}
 			if c.require != "" {
@@ -390,7 +390,7 @@ func TestARateThatIsNotSteady(t *testing.T) {
 			there := map[string]string{"rate": "Ready", "requests": "Responded"}[axis]
 			dir, got := e2e.Measured(t, suite, "sweep", "simulated", "--axis", axis, "--levels", "150,250", "--set", "capacity=200", "--slo", there+" p99 <= 30s", "--seed", "1")
 			steps := e2e.ResultIn(t, dir).Steps
-			if got.Code != process.ExitBreached || steps[0].Verdict != slo.Pass || !strings.HasPrefix(steps[1].VerdictWhy, "notSteady: the backlog grew throughout the hold") {
+			if got.Code != process.ExitFail || steps[0].Verdict != slo.Pass || !strings.HasPrefix(steps[1].VerdictWhy, "notSteady: the backlog grew throughout the hold") {
 				t.Errorf("%s: exit code %d:\n%s%s", axis, got.Code, got.Stdout, got.Stderr)
 			}
 			if b := steps[1].Backlog; b == nil || *b.Slope.Value < 49 || *b.Slope.Value > 51 {
@@ -529,7 +529,7 @@ func TestAGridIsMadeInRoundsAndResumed(t *testing.T) {
 		}
 		got := e2e.Command(t, nil, "run", "--resume", dir)
 		g := gridIn(t, dir)
-		if got.Code != process.ExitBreached || len(g.Cells) != 2 {
+		if got.Code != process.ExitFail || len(g.Cells) != 2 {
 			t.Fatalf("exit code %d:\n%s%s", got.Code, got.Stdout, got.Stderr)
 		}
 		for i, c := range g.Cells {
@@ -543,7 +543,7 @@ func TestAGridIsMadeInRoundsAndResumed(t *testing.T) {
 				t.Errorf("cell %d made %v: %+v", i, made, c.Levels)
 			}
 		}
-		if again := e2e.Command(t, nil, "run", "--resume", dir); again.Code != process.ExitBreached || strings.Contains(again.Stderr, "step") {
+		if again := e2e.Command(t, nil, "run", "--resume", dir); again.Code != process.ExitFail || strings.Contains(again.Stderr, "step") {
 			t.Errorf("finished, it is made again: exit code %d:\n%s", again.Code, again.Stderr)
 		}
 	})
@@ -601,7 +601,7 @@ func TestTheClockThatIsPassedInSteps(t *testing.T) {
 					if took := time.Since(began); took > time.Minute {
 						t.Errorf("it took %v", took)
 					}
-					if code != process.ExitHeld && code != process.ExitInconclusive && code != process.ExitInvalid {
+					if code != process.ExitPass && code != process.ExitInconclusive && code != process.ExitInvalid {
 						t.Errorf("exit code %d:\n%s%s", code, stdout.String(), stderr.String())
 					}
 					before := e2e.ResultIn(t, dir)

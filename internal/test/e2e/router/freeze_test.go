@@ -71,7 +71,7 @@ func TestAFreezeIsFoundInEveryLoad(t *testing.T) {
 				}
 				got := s.Wait()
 				step := p.Result(t, out).Steps[0]
-				if got.Code != process.ExitBreached {
+				if got.Code != process.ExitFail {
 					t.Errorf("%s: exit code %d\n%s%s", out, got.Code, got.Stdout, got.Stderr)
 				}
 				latency := step.Latency

@@ -99,8 +99,8 @@ func TestAServerOfOnesOwn(t *testing.T) {
 		}
 		got := p.Run(t, append(args, "--yes", "--ignore-health")...)
 		// Beside other tests arrivals may wait; what the server counts is right all the same.
-		waited := got.Code == process.ExitBreached && strings.Contains(got.Stdout, "achievedRate") || got.Code == process.ExitInconclusive || got.Code == process.ExitInvalid
-		if got.Code != process.ExitHeld && !waited || !strings.Contains(got.Stderr, "POST /made may change") {
+		waited := got.Code == process.ExitFail && strings.Contains(got.Stdout, "achievedRate") || got.Code == process.ExitInconclusive || got.Code == process.ExitInvalid
+		if got.Code != process.ExitPass && !waited || !strings.Contains(got.Stderr, "POST /made may change") {
 			t.Errorf("%s: %+v", tt.why, got)
 			continue
 		}
@@ -171,7 +171,7 @@ func TestAServersBounds(t *testing.T) {
 	}
 	got := p.Run(t, "sweep", "http", "--out", "paced", "--levels", "8", "--hold", "2s", "--set", at, "--set", "maxRate=50", "--yes")
 	var step result.Step
-	if got.Code == process.ExitHeld {
+	if got.Code == process.ExitPass {
 		step = e2e.ResultIn(t, filepath.Join(p.Dir, "paced")).Steps[0]
 	}
 	if step.Requests == nil || step.Requests.Done < 80 || step.Requests.Done > 108 || !strings.Contains(got.Stdout+got.Stderr, "bound by maxRate") {
@@ -196,7 +196,7 @@ func TestAServerThatEnds(t *testing.T) {
 	got := p.Run(t, "sweep", "http", "--out", "ended", "--axis", "rate", "--levels", "100,150,200", "--hold", "5s", "--set", "server="+server.URL, "--yes")
 	r := e2e.ResultIn(t, filepath.Join(p.Dir, "ended"))
 	last := r.Steps[len(r.Steps)-1]
-	if got.Code != process.ExitBreached || last.Level > 100 || !strings.Contains(last.VerdictWhy, "guard:apiErrors") {
+	if got.Code != process.ExitFail || last.Level > 100 || !strings.Contains(last.VerdictWhy, "guard:apiErrors") {
 		t.Errorf("%d steps, the last of %g: %s (%s); %+v", len(r.Steps), last.Level, last.Verdict, last.VerdictWhy, got)
 	}
 	if want := "the server does not answer GET "; !strings.Contains(r.Why, want) || !strings.Contains(got.Stdout+got.Stderr, want) {

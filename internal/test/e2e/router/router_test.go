@@ -137,9 +137,9 @@ func TestMeasuredRouterBounds(t *testing.T) {
 		args  []string
 		code  []int
 	}{
-		{"maxconn", []string{"--levels", "40", "--set", "maxconn=8", "--set", "keepAlive=false", "--set", "service=constant:20ms"}, []int{process.ExitHeld, process.ExitBreached}},
-		{"server queue", []string{"--levels", "40", "--set", "serverMaxconn=1", "--set", "routes=1", "--set", "service=constant:5ms"}, []int{process.ExitBreached}},
-		{"servers", []string{"--axis", "rate", "--levels", "500", "--set", "service=constant:20ms", "--set", "workers=2", "--set", "connections=40"}, []int{process.ExitBreached}},
+		{"maxconn", []string{"--levels", "40", "--set", "maxconn=8", "--set", "keepAlive=false", "--set", "service=constant:20ms"}, []int{process.ExitPass, process.ExitFail}},
+		{"server queue", []string{"--levels", "40", "--set", "serverMaxconn=1", "--set", "routes=1", "--set", "service=constant:5ms"}, []int{process.ExitFail}},
+		{"servers", []string{"--axis", "rate", "--levels", "500", "--set", "service=constant:20ms", "--set", "workers=2", "--set", "connections=40"}, []int{process.ExitFail}},
 		{"generator", []string{"--axis", "rate", "--levels", "3000", "--set", "generatorWork=1ms"}, []int{process.ExitInvalid}},
 	} {
 		if i >= suite.Size(1, 4) {
@@ -181,7 +181,7 @@ func TestMeasuredRouterLine(t *testing.T) {
 	got := p.RunTo(t, "line", "limit", "router", "--axis", "rate", "--hold", "4s", "--from", "400", "--step", "400", "--resolution", "100", "--confirm", "2",
 		"--set", "service=constant:10ms", "--set", "workers=10")
 	line := p.Result(t, "line").LoadLine
-	if got.Code != process.ExitHeld || line.Level == nil || *line.Level < 600 || *line.Level > 1000 || !strings.HasPrefix(line.Binding, "the servers: ") {
+	if got.Code != process.ExitPass || line.Level == nil || *line.Level < 600 || *line.Level > 1000 || !strings.HasPrefix(line.Binding, "the servers: ") {
 		quiet.Needed(t)
 		t.Errorf("exit code %d, %+v\n%s", got.Code, line, got.Stdout)
 	}
@@ -192,7 +192,7 @@ func TestMeasuredRouter(t *testing.T) {
 	quiet := suite.Measures(t)
 	p := e2e.RouterProgram(t, suite)
 	got := p.RunTo(t, "one", "sweep", "router", "--levels", "4", "--repeat", "1", "--hold", "2s", "--set", "termination=edge")
-	if got.Code != process.ExitHeld {
+	if got.Code != process.ExitPass {
 		quiet.Needed(t)
 		t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
 	}
@@ -270,7 +270,7 @@ func TestRouterLeavesNothing(t *testing.T) {
 	if _, files := e2e.InRooms(t, p, "routers"); len(files) > 0 {
 		t.Errorf("SIGKILL and the next command have left: %v", files)
 	}
-	if got := p.Run(t, "sweep", "router", "--levels", "1", "--repeat", "1", "--hold", "1s", "--out", "next"); got.Code != process.ExitHeld && got.Code != process.ExitInvalid {
+	if got := p.Run(t, "sweep", "router", "--levels", "1", "--repeat", "1", "--hold", "1s", "--out", "next"); got.Code != process.ExitPass && got.Code != process.ExitInvalid {
 		t.Errorf("the next command: exit code %d\n%s", got.Code, got.Stderr)
 	}
 	if processes, files := e2e.InRooms(t, p, "routers"); len(processes)+len(files) > 0 {

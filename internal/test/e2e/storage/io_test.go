@@ -105,7 +105,7 @@ func TestMeasuredIO(t *testing.T) {
 	got := p.Run(t, "sweep", "io-volumes", "--out", "one", "--axis", "rate", "--levels", "400", "--hold", "2s", "--set", "volumes=2", "--set", "rw=randrw",
 		"--set", "size=4MiB", "--set", "verify=crc", "--set", "path=.", "--slo", "Complete p99 <= 1s", "--slo", "achieved >= 99%", "--slo", "errors <= 0%")
 	// What takes less than a millisecond may owe a tenth of it to our own delay.
-	if got.Code != process.ExitHeld && got.Code != process.ExitInvalid {
+	if got.Code != process.ExitPass && got.Code != process.ExitInvalid {
 		quiet.Needed(t)
 		t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
 	}
@@ -152,7 +152,7 @@ func TestMeasuredSmallFiles(t *testing.T) {
 	got := p.Run(t, "sweep", "small-files", "--out", "small", "--axis", "rate", "--levels", "200", "--hold", "2s", "--set", "volumes=2", "--set", "path=.", "--set", "files=20",
 		"--slo", "Complete p99 <= 10s", "--slo", "achieved >= 99%", "--slo", "errors <= 0%")
 	// What takes less than a millisecond may owe a tenth of it to our own delay.
-	if got.Code != process.ExitHeld && got.Code != process.ExitInvalid {
+	if got.Code != process.ExitPass && got.Code != process.ExitInvalid {
 		quiet.Needed(t)
 		t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
 	}
@@ -230,7 +230,7 @@ func TestIOBreaches(t *testing.T) {
 		}
 		got := s.Wait()
 		result := p.Result(t, out)
-		if got.Code != process.ExitBreached || len(result.Steps) != 1 || result.Steps[0].Requests.Failed[c.kind] == 0 {
+		if got.Code != process.ExitFail || len(result.Steps) != 1 || result.Steps[0].Requests.Failed[c.kind] == 0 {
 			t.Errorf("%s: exit code %d, %+v\n%s", c.why, got.Code, result.Steps, got.Stderr)
 		}
 		if !strings.Contains(got.Stdout+got.Stderr, c.kind) {
@@ -297,7 +297,7 @@ func TestIOOnGluster(t *testing.T) {
 	}
 	got := p.Run(t, args("2s", "one")...)
 	result := p.Result(t, "one")
-	if got.Code != process.ExitHeld && got.Code != process.ExitInvalid || len(result.Steps) != 1 || result.Steps[0].Requests.Done < 150 { // by what other tests do
+	if got.Code != process.ExitPass && got.Code != process.ExitInvalid || len(result.Steps) != 1 || result.Steps[0].Requests.Done < 150 { // by what other tests do
 		t.Fatalf("exit code %d, %+v\n%s", got.Code, result.Steps, got.Stderr)
 	}
 	if u := result.Steps[0].Resources; u["bricks"].PeakRSSBytes <= 0 || u["mounts"].PeakRSSBytes <= 0 {
@@ -322,7 +322,7 @@ func TestIOOnGluster(t *testing.T) {
 	harness.Await(t, "IO on record", func() bool { return e2e.Windows(p, "killed") > 0 })
 	s.Kill()
 	harness.Await(t, "no process", func() bool { return len(glusterLeft(p)) == 0 })
-	if got := p.Run(t, "lab", "down", "--all"); got.Code != process.ExitHeld {
+	if got := p.Run(t, "lab", "down", "--all"); got.Code != process.ExitPass {
 		t.Errorf("lab down: exit code %d\n%s", got.Code, got.Stderr)
 	}
 	leavesNoIO(t, p, "SIGKILL and lab down")
@@ -336,7 +336,7 @@ func TestMeasuredIOOnFiftyVolumes(t *testing.T) {
 	got := p.RunTo(t, "fifty", "sweep", "io-volumes", "--axis", "rate", "--levels", "300", "--hold", "5s", "--set", "volumes=50", "--set", "size=1MiB", "--set", "rw=randrw", "--set", "drive=false",
 		"--slo", "achieved >= 99%", "--slo", "errors <= 0%")
 	step := p.Result(t, "fifty").Steps[0]
-	if got.Code != process.ExitHeld || len(step.Requests.ByPlace) != 50 || step.Metrics["throughput"] <= 0 || !strings.Contains(got.Stdout, "finish spread") {
+	if got.Code != process.ExitPass || len(step.Requests.ByPlace) != 50 || step.Metrics["throughput"] <= 0 || !strings.Contains(got.Stdout, "finish spread") {
 		quiet.Needed(t)
 		t.Errorf("exit code %d, %+v\n%s%s", got.Code, step.Requests, got.Stdout, got.Stderr)
 	}
@@ -366,7 +366,7 @@ func TestIOOnGlusterThatBreaks(t *testing.T) {
 		}
 		got := s.Wait()
 		result := p.Result(t, c.comm)
-		if got.Code != process.ExitBreached || len(result.Steps) != 1 || result.Steps[0].Requests.Failed[c.kind] == 0 {
+		if got.Code != process.ExitFail || len(result.Steps) != 1 || result.Steps[0].Requests.Failed[c.kind] == 0 {
 			t.Errorf("%s: exit code %d, %+v\n%s", c.why, got.Code, result.Steps[0].Requests, got.Stderr)
 		}
 		if left := glusterLeft(p); len(left) > 0 {

@@ -62,7 +62,7 @@ func TestVolumes(t *testing.T) {
 				t.Parallel()
 				p := volumesProgram(t)
 				got := p.Run(t, "sweep", "gluster-volumes", "--levels", "5,10", "--hold", "500ms", "--set", "multiplex="+multiplex, "--out", "ladder")
-				if got.Code != process.ExitHeld {
+				if got.Code != process.ExitPass {
 					t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
 				}
 				leavesNoVolumes(t, p)
@@ -103,7 +103,7 @@ func TestVolumesOfReplicas(t *testing.T) {
 	p := volumesProgram(t)
 	got := p.Run(t, "sweep", "gluster-volumes", "--levels", "3", "--hold", "1s", "--out", "one",
 		"--set", "replica=2", "--set", "bricks=xfs", "--set", "brickSize=1Gi", "--set", "mount=true", "--set", "write=64Ki", "--set", "distinctOptions=2")
-	if got.Code != process.ExitHeld {
+	if got.Code != process.ExitPass {
 		t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
 	}
 	step := p.Result(t, "one").Steps[0]
@@ -150,7 +150,7 @@ func TestVolumesThatFail(t *testing.T) {
 			}
 			got := run.Wait()
 			step := p.Result(t, "one").Steps[0]
-			if got.Code != process.ExitBreached || len(step.Reasons) == 0 || step.Reasons[0].Reason != c.reason || !strings.Contains(step.Reasons[0].Message, c.message) {
+			if got.Code != process.ExitFail || len(step.Reasons) == 0 || step.Reasons[0].Reason != c.reason || !strings.Contains(step.Reasons[0].Message, c.message) {
 				t.Errorf("exit code %d, reasons %+v\n%s%s", got.Code, step.Reasons, got.Stdout, got.Stderr)
 			}
 			leavesNoVolumes(t, p)
@@ -241,7 +241,7 @@ func TestGlusterRestart(t *testing.T) {
 			t.Parallel()
 			p := volumesProgram(t)
 			got := p.Run(t, "sweep", "gluster-restart", "--levels", "3", "--set", "fault="+c.fault, "--set", "multiplex="+c.multiplex, "--out", "one")
-			if got.Code != process.ExitHeld {
+			if got.Code != process.ExitPass {
 				t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
 			}
 			step := p.Result(t, "one").Steps[0]
@@ -261,7 +261,7 @@ func TestVolumesAreDeleted(t *testing.T) {
 	t.Parallel()
 	p := volumesProgram(t)
 	got := p.Run(t, "sweep", "gluster-volumes", "--axis", "deletions", "--levels", "3", "--set", "mount=true", "--set", "deleteAfter=1s", "--out", "deleted")
-	if l := p.Result(t, "deleted").Steps[0].Latency["Deleted"]; got.Code != process.ExitHeld || l.N != 3 || l.Censored > 0 {
+	if l := p.Result(t, "deleted").Steps[0].Latency["Deleted"]; got.Code != process.ExitPass || l.N != 3 || l.Censored > 0 {
 		t.Errorf("exit code %d, %+v\n%s", got.Code, l, got.Stderr)
 	}
 	// Whether it keeps up is GlusterFS's own matter: with multiplexing a brick that
@@ -271,7 +271,7 @@ func TestVolumesAreDeleted(t *testing.T) {
 		o, ok := e.Body.(*record.Object)
 		return ok && o.Milestone == "Deleted"
 	})
-	if got.Code != process.ExitHeld && got.Code != process.ExitBreached || gone < 5 {
+	if got.Code != process.ExitPass && got.Code != process.ExitFail || gone < 5 {
 		t.Errorf("exit code %d, %d deleted\n%s%s", got.Code, gone, got.Stdout, got.Stderr)
 	}
 	leavesNoVolumes(t, p)
@@ -333,7 +333,7 @@ func TestVolumesOfAGlusterdThatStalls(t *testing.T) {
 	begun := time.Now()
 	got := run.Wait()
 	step := p.Result(t, "one").Steps[0]
-	if got.Code != process.ExitBreached || time.Since(begun) > 2*time.Minute || !slices.ContainsFunc(step.Reasons, func(r result.Reason) bool { return strings.Contains(r.Message, "glusterd did not answer") }) {
+	if got.Code != process.ExitFail || time.Since(begun) > 2*time.Minute || !slices.ContainsFunc(step.Reasons, func(r result.Reason) bool { return strings.Contains(r.Message, "glusterd did not answer") }) {
 		t.Errorf("exit code %d after %v, reasons %+v\n%s%s", got.Code, time.Since(begun), step.Reasons, got.Stdout, got.Stderr)
 	}
 	leavesNoVolumes(t, p)
@@ -348,7 +348,7 @@ func TestVolumesToAHundred(t *testing.T) {
 	for _, multiplex := range []string{"true", "false"} {
 		got := p.Run(t, "sweep", "gluster-volumes", "--levels", "10,25,40,55,70,85,100", "--hold", "2s", "--set", "maxBricksPerProcess=70", "--set", "multiplex="+multiplex, "--out", multiplex)
 		result := p.Result(t, multiplex)
-		if got.Code != process.ExitHeld || result.Laws == nil {
+		if got.Code != process.ExitPass || result.Laws == nil {
 			t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 		}
 		for _, l := range result.Laws.List {
@@ -362,7 +362,7 @@ func TestVolumesToAHundred(t *testing.T) {
 		t.Errorf("memory of a brick: %+v with multiplexing, %+v without", on, off)
 	}
 	got := p.Run(t, "ab", "gluster-volumes", "--level", "20", "--repeat", "4", "--hold", "1s", "--arm", "off:multiplex=false", "--arm", "on:multiplex=true", "--out", "arms")
-	if c := p.Result(t, "arms").Comparison; got.Code != process.ExitHeld || c == nil || p.Result(t, "arms").Verdict != "better" {
+	if c := p.Result(t, "arms").Comparison; got.Code != process.ExitPass || c == nil || p.Result(t, "arms").Verdict != "better" {
 		t.Errorf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 	leavesNoVolumes(t, p)

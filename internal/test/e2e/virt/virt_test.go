@@ -42,7 +42,7 @@ func TestVirtualMachines(t *testing.T) {
 		words := strings.Fields(tt.args)
 		got := p.RunTo(t, words[0], append([]string{"sweep", "--lab-nodes", "3", "--lab-time-scale", "20", "--hold", "1s"}, words...)...)
 		r := p.Result(t, words[0])
-		if got.Code != process.ExitHeld || len(r.Steps) == 0 {
+		if got.Code != process.ExitPass || len(r.Steps) == 0 {
 			t.Errorf("%s: exit code %d\n%s%s", tt.why, got.Code, got.Stdout, got.Stderr)
 			continue
 		}
@@ -85,7 +85,7 @@ func TestWhatBoundVirtualMachines(t *testing.T) {
 		args := append([]string{"limit", w[0], "--lab-time-scale", w[1], "--from", w[2], "--max", w[2], "--confirm", "1", "--slo", objective}, w[7:]...)
 		got := p.RunTo(t, "r", args...)
 		r := p.Result(t, "r")
-		if got.Code != process.ExitBreached || r.LoadLine == nil || r.Steps[0].Bottleneck == nil {
+		if got.Code != process.ExitFail || r.LoadLine == nil || r.Steps[0].Bottleneck == nil {
 			t.Errorf("%s: exit code %d\n%s%s", tt.why, got.Code, got.Stdout, got.Stderr)
 			continue
 		}
@@ -118,7 +118,7 @@ func TestWaysToMachines(t *testing.T) {
 	for _, way := range []string{"host", "portforward"} {
 		got := p.RunTo(t, way, "sweep", "vm-boot-storm", "--lab-nodes", "2", "--lab-time-scale", "20", "--hold", "1s", "--levels", "10", "--lab-virt", "bootShare=0s,bootTime=40s", "--set", "sshFrom="+way)
 		r := p.Result(t, way)
-		if got.Code != process.ExitHeld || len(r.Steps) != 1 {
+		if got.Code != process.ExitPass || len(r.Steps) != 1 {
 			t.Fatalf("%s: exit code %d\n%s%s", way, got.Code, got.Stdout, got.Stderr)
 		}
 		s := r.Steps[0]
@@ -163,7 +163,7 @@ func TestRealGuests(t *testing.T) {
 	args := []string{"sweep", "vm-boot-storm", "--lab-nodes", "2", "--lab-real-guests", "1", "--levels", "2"}
 	got := p.RunTo(t, "boot", append(args, "--hold", "6s")...)
 	r := p.Result(t, "boot")
-	if got.Code != process.ExitHeld || len(r.Steps) == 0 || r.Steps[0].Objects.Ready != 2 || r.Steps[0].Resources["guest-1"].PeakRSSBytes == 0 {
+	if got.Code != process.ExitPass || len(r.Steps) == 0 || r.Steps[0].Objects.Ready != 2 || r.Steps[0].Resources["guest-1"].PeakRSSBytes == 0 {
 		t.Errorf("exit code %d, steps %+v\n%s%s", got.Code, r.Steps, got.Stdout, got.Stderr)
 	}
 	if notes := strings.Join(r.Fidelity.Notes, "\n"); !strings.Contains(notes, "the first 1 to start have a real guest") {
@@ -188,7 +188,7 @@ func TestIOInGuests(t *testing.T) {
 	args := []string{"sweep", "vm-io", "--lab-nodes", "2", "--lab-real-guests", "1", "--levels", "1"}
 	got := p.RunTo(t, "io", append(args, "--set", "machinesPerNode=1", "--set", "iops=200", "--set", "size=16Mi", "--set", "settle=1", "--set", "runtime=5", "--set", "sshFrom=portforward")...)
 	r := p.Result(t, "io")
-	if got.Code != process.ExitHeld || len(r.Steps) == 0 {
+	if got.Code != process.ExitPass || len(r.Steps) == 0 {
 		t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 	if m := r.Steps[0].Metrics; m["read rate"] < 150 || m["read rate"] > 250 || m["read p50"] <= 0 || m["read p99"] < m["read p50"] {
@@ -303,7 +303,7 @@ func TestFaultsOfVirtualMachines(t *testing.T) {
 		dir := strings.Fields(tt.args)[0]
 		got := p.Run(t, append([]string{"sweep", "--lab-nodes", "3", "--lab-time-scale", "60", "--hold", "1s", "--step-timeout", "15s", "--out", dir}, strings.Fields(tt.args)...)...)
 		r := p.Result(t, dir)
-		if got.Code != process.ExitBreached || len(r.Steps) != 1 {
+		if got.Code != process.ExitFail || len(r.Steps) != 1 {
 			t.Errorf("%s: exit code %d\n%s%s", tt.why, got.Code, got.Stdout, got.Stderr)
 			continue
 		}
