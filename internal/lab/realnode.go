@@ -168,17 +168,25 @@ func (l *Lab) RealNodeProcessors() (node, beside []int) {
 const (
 	ImageAgent      = "agent"      // of the workloads' own containers
 	ImagePostgreSQL = "postgresql" // of the workloads' database
+	ImageSelf       = "self"       // of this program
 )
 
 // ImageNames lists the images that MakeImage can make.
-func ImageNames() []string { return []string{ImageAgent, ImagePostgreSQL} }
+func ImageNames() []string { return append(WorkloadImages(), ImageSelf) }
+
+// WorkloadImages lists the images that the workloads run.
+func WorkloadImages() []string { return []string{ImageAgent, ImagePostgreSQL} }
 
 // MakeImage makes an image of ImageNames. The caller calls done when it has used the image.
 func (s Store) MakeImage(ctx context.Context, name string) (made v1.Image, reference string, done func(), err error) {
 	done = func() {}
-	if name == ImageAgent {
+	switch name {
+	case ImageAgent:
 		made, err = image.Agent(s.Executable)
 		return made, image.AgentReference, done, err
+	case ImageSelf:
+		made, err = image.Self(s.Executable)
+		return made, image.SelfReference, done, err
 	}
 	dir, err := os.MkdirTemp("", "plimsoll-image")
 	if err != nil {

@@ -20,13 +20,14 @@ import (
 func newImageCommand(p *process.Process) *cobra.Command {
 	return process.Group(&cobra.Command{
 		Use:   "image",
-		Short: "Build the images that the workloads run, without a registry or a daemon",
-		Long: `Build the images that the workloads run. A lab's real node has the agent, and
-PostgreSQL if that was built before the lab was created. For another cluster,
-push the images to a registry that it can reach, or save them to a file and load
-the file on its nodes.
+		Short: "Build images of the workloads and of this program, without a daemon",
+		Long: `Build the images that the workloads run: ` + strings.Join(lab.WorkloadImages(), ", ") + `. A lab's real node has
+the agent, and each other image that was built before the lab was created. For another
+cluster, push the images to a registry that it can reach, or save them to a file and
+load the file on its nodes.
 
-The images are: ` + strings.Join(lab.ImageNames(), ", ") + `.`,
+The image ` + lab.ImageSelf + ` is this program, for a pod that loads the cluster that it runs in.
+It runs as user 65532 with a read-only root, and writes below ` + image.SelfData + `, a volume.`,
 	}, newImageBuildCommand(p), newImageSaveCommand(p), newImagePushCommand(p))
 }
 
@@ -36,7 +37,7 @@ func images(p *process.Process, name string) (lab.Store, error) {
 	if !slices.Contains(names, name) {
 		return lab.Store{}, process.Usagef(nearest.Hint(name, names, "there is: "+strings.Join(names, ", ")), "there is no image %q", name)
 	}
-	if !image.HasAgent() {
+	if name != lab.ImageSelf && !image.HasAgent() {
 		p.Logf("note: this program was built without the small agent (make build adds it): the image contains the whole program\n")
 	}
 	dir, err := p.StateDir()
@@ -127,11 +128,12 @@ func newImagePushCommand(p *process.Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "push REGISTRY",
 		Short: "Push the images to a registry",
-		Long: `Push the images to a registry or a path in it, with the credentials of docker or
-podman. With --images and the same path a run, and 'plimsoll check', takes them from
-there.`,
+		Long: `Push the images of the workloads, or those of --image, to a registry or a path in it,
+with the credentials of docker or podman. With --images and the same path a run, and
+'plimsoll check', takes them from there.`,
 		Example: `  plimsoll image push registry.example:5000/team
-  plimsoll limit node-density-cni --kubeconfig k --images registry.example:5000/team`,
+  plimsoll limit node-density-cni --kubeconfig k --images registry.example:5000/team
+  plimsoll image push registry.example:5000/team --image self`,
 		Args: process.ExactlyOne("registry"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, n := range names {
@@ -149,7 +151,7 @@ there.`,
 		},
 	}
 	cmd.Flags().BoolVar(&insecure, "insecure", false, "use plain HTTP")
-	cmd.Flags().StringSliceVar(&names, "image", lab.ImageNames(), "which images")
+	cmd.Flags().StringSliceVar(&names, "image", lab.WorkloadImages(), "which images: "+strings.Join(lab.ImageNames(), ", "))
 	return cmd
 }
 

@@ -29,8 +29,11 @@ import (
 // Local begins the references of images in no registry: a node has the image or cannot run it.
 const Local = "localhost/"
 
-// AgentReference names the agent's image on a lab's real node.
-const AgentReference = Local + "plimsoll-agent:latest"
+// References of the images on a lab's real node.
+const (
+	AgentReference = Local + "plimsoll-agent:latest"
+	SelfReference  = Local + "plimsoll:latest"
+)
 
 // At returns a local image's reference in a registry, or in a path of one, or a *ReferenceError.
 func At(registry, local string) (string, error) {
@@ -49,8 +52,8 @@ func At(registry, local string) (string, error) {
 	return reference, nil
 }
 
-// agentUser is a user by number: a kubelet that must not run root cannot tell what a name stands for.
-const agentUser = "65532:0"
+// noRoot is a user by number: a kubelet that must not run root cannot tell what a name stands for.
+const noRoot = "65532:0"
 
 // built holds the agent when the program was built with it (make build).
 //
@@ -65,13 +68,37 @@ func Agent(executable string) (v1.Image, error) {
 	layer, err := agentLayer(executable)
 	var image v1.Image
 	if err == nil {
-		image, err = assemble(v1.Config{Entrypoint: []string{"/agent"}, Cmd: []string{"pause"}, WorkingDir: "/", User: agentUser}, layer)
+		image, err = assemble(v1.Config{Entrypoint: []string{"/agent"}, Cmd: []string{"pause"}, WorkingDir: "/", User: noRoot}, layer)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("make the agent's image: %w", err)
 	}
 	return image, nil
 }
+
+// Self makes the image of this program, for a pod that loads the cluster that it runs in. The program
+// writes to SelfData alone, where the pod mounts a volume; the rest of the root may be read-only.
+func Self(executable string) (v1.Image, error) {
+	program, err := os.ReadFile(executable)
+	var layer []byte
+	if err == nil {
+		layer, err = programLayer(program, "plimsoll", tar.Header{Name: strings.TrimPrefix(SelfData, "/") + "/", Typeflag: tar.TypeDir, Mode: 0o777})
+	}
+	var image v1.Image
+	if err == nil {
+		image, err = assemble(v1.Config{
+			Entrypoint: []string{"/plimsoll"}, WorkingDir: SelfData, User: noRoot,
+			Env: []string{"HOME=" + SelfData, "XDG_STATE_HOME=" + SelfData, "TMPDIR=" + SelfData},
+		}, layer)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make the image of this program: %w", err)
+	}
+	return image, nil
+}
+
+// SelfData is the directory of the state, the records and the temporary files of a program in its image.
+const SelfData = "/data"
 
 // alone fails for a program that needs other files to start, which the image does not have.
 func alone(program []byte) error {
@@ -95,15 +122,17 @@ func agentLayer(executable string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return programLayer(program, "agent", tar.Header{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777})
+}
+
+// programLayer makes a layer of a directory and a static program of that name.
+func programLayer(program []byte, name string, directory tar.Header) ([]byte, error) {
 	if err := alone(program); err != nil {
 		return nil, err
 	}
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
-	for _, h := range []tar.Header{
-		{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777},
-		{Name: "agent", Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(program))},
-	} {
+	for _, h := range []tar.Header{directory, {Name: name, Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(program))}} {
 		// The same program must make the same image.
 		h.ModTime = time.Unix(0, 0)
 		if err := w.WriteHeader(&h); err != nil {

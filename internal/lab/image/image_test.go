@@ -10,11 +10,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
@@ -82,15 +84,56 @@ func TestAgentImageHoldsTheProgramAndItsRole(t *testing.T) {
 
 func TestTheSameProgramMakesTheSameImage(t *testing.T) {
 	file := program(t)
-	first, err1 := Agent(file)
-	second, err2 := Agent(file)
-	if err := errors.Join(err1, err2); err != nil {
+	for name, make := range map[string]func(string) (v1.Image, error){"agent": Agent, "self": Self} {
+		first, err1 := make(file)
+		second, err2 := make(file)
+		if err := errors.Join(err1, err2); err != nil {
+			t.Fatal(err)
+		}
+		a, err1 := first.Digest()
+		b, err2 := second.Digest()
+		if err := errors.Join(err1, err2); err != nil || a != b {
+			t.Errorf("%s: digests %s and %s, %v", name, a, b, err)
+		}
+	}
+}
+
+// A cluster that admits no root and no write to the root file system runs the program.
+func TestImageOfThisProgram(t *testing.T) {
+	image, err := Self(program(t))
+	if err != nil {
 		t.Fatal(err)
 	}
-	a, err1 := first.Digest()
-	b, err2 := second.Digest()
-	if err := errors.Join(err1, err2); err != nil || a != b {
-		t.Errorf("digests %s and %s, %v", a, b, err)
+	config, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := config.Config
+	if got := strings.Join(c.Entrypoint, " "); got != "/plimsoll" || len(c.Cmd) > 0 || c.User != "65532:0" || c.WorkingDir != "/data" || !slices.Contains(c.Env, "XDG_STATE_HOME=/data") {
+		t.Errorf("the image is run as %s by %q: %+v", got, c.User, c)
+	}
+	content := mutate.Extract(image)
+	defer content.Close()
+	var files []string
+	for r := tar.NewReader(content); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(r)
+		if h.Name == "plimsoll" && (err != nil || h.Mode&0o111 != 0o111 || !bytes.Equal(data, standIn(t))) {
+			t.Errorf("the program has mode %o and %d bytes, %v", h.Mode, len(data), err)
+		}
+		files = append(files, strings.TrimSuffix(h.Name, "/"))
+	}
+	if slices.Sort(files); !slices.Equal(files, []string{"data", "plimsoll"}) {
+		t.Errorf("the image holds %q", files)
+	}
+	if _, err := Self(filepath.Join(t.TempDir(), "nothing")); err == nil {
+		t.Error("an image was made of a program that does not exist")
 	}
 }
 
