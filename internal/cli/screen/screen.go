@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 	"unicode"
 
 	"plimsoll.dev/plimsoll/internal/text/redact"
@@ -164,4 +165,114 @@ func columns(text string) int {
 		}
 	}
 	return n
+}
+
+// Console writes a command's progress to standard error.
+type Console struct {
+	Stderr io.Writer
+	// StdoutTerminal reports whether results follow on the same terminal.
+	StdoutTerminal bool
+	// Width and Height are the terminal's in columns and lines; 0 when there is
+	// none.
+	Width, Height func() int
+	Now           func() time.Time // the wall clock
+
+	screen *screen // nil where nothing is animated
+}
+
+// Draw lets standard error be drawn on, which is a terminal.
+func (c *Console) Draw(colors bool) {
+	c.screen = &screen{w: c.Stderr, width: c.Width, colors: colors}
+	c.Stderr = c.screen
+}
+
+// Logf writes to standard error.
+func (c *Console) Logf(format string, args ...any) { fmt.Fprintf(c.Stderr, format, args...) }
+
+// Waiting says what is waited for.
+func (c *Console) Waiting() *Waiting { return &Waiting{console: c} }
+
+// WaitFor says what is waited for until the returned function is called.
+func (c *Console) WaitFor(what string) (end func()) {
+	l := c.Waiting()
+	l.Show(what)
+	return l.End
+}
+
+// Waiting says what is waited for: on a terminal at once and below any
+// picture, elsewhere in a line once it has lasted for waitingSilence. What
+// changes all the time, such as a count, is said then too, and every
+// plainInterval from there on.
+type Waiting struct {
+	console *Console
+
+	mu    sync.Mutex
+	what  string
+	since time.Time // of what
+	said  string    // the last what that was said where there is no terminal
+	next  time.Time // when something is said there, however new it is
+	stop  chan struct{}
+}
+
+// waitingSilence is the longest wait without a message about its cause.
+const waitingSilence = 2 * time.Second
+
+// Show says what is waited for from now on.
+func (l *Waiting) Show(what string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.what, l.since = what, l.console.Now()
+	if l.stop == nil {
+		l.next = l.since.Add(waitingSilence)
+		l.stop = make(chan struct{})
+		go l.keep(l.stop)
+	}
+	if l.console.screen != nil {
+		l.console.screen.wait(what + " ...")
+	}
+}
+
+// keep says what lasts.
+func (l *Waiting) keep(stop chan struct{}) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			l.last(stop)
+		case <-stop:
+			return
+		}
+	}
+}
+
+func (l *Waiting) last(stop chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.console.Now()
+	took := now.Sub(l.since)
+	switch {
+	case l.stop != stop:
+	case l.console.screen != nil:
+		if took >= waitingSilence {
+			l.console.screen.wait(fmt.Sprintf("%s ... %s", l.what, took.Round(time.Second)))
+		}
+	case l.said != l.what && (took >= waitingSilence || !now.Before(l.next)):
+		l.said, l.next = l.what, now.Add(plainInterval)
+		l.console.Logf("%s ...\n", l.what)
+	}
+}
+
+// End takes the line away: nothing is waited for.
+func (l *Waiting) End() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stop == nil {
+		return
+	}
+	close(l.stop)
+	l.stop = nil
+	if l.console.screen != nil {
+		l.console.screen.wait("")
+	}
 }

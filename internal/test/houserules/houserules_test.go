@@ -554,6 +554,31 @@ func conventional(d *ast.FuncDecl) bool {
 	return d.Recv != nil && slices.Contains([]string{"Error", "Unwrap", "Kind", "String", "Len", "Less", "Swap", "Push", "Pop", "Close"}, d.Name.Name)
 }
 
+// The files that ARCHITECTURE.md names exist, with the functions and types that it names in them.
+func TestArchitectureNamesFilesThatExist(t *testing.T) {
+	text, err := os.ReadFile("../../../ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, m := range regexp.MustCompile("(?:`(\\w+)`(?: and `(\\w+)`)? in )?`(internal/[a-z/]+\\.go)`").FindAllStringSubmatch(string(text), -1) {
+		found++
+		code, err := os.ReadFile(filepath.Join("../../..", m[3]))
+		if err != nil {
+			t.Errorf("ARCHITECTURE.md names %s: %v", m[3], err)
+			continue
+		}
+		for _, name := range m[1:3] {
+			if name != "" && !regexp.MustCompile(`(?m)^(?:func (?:\([^)]*\) )?|type )`+name+`\b`).Match(code) {
+				t.Errorf("ARCHITECTURE.md says that %s is in %s, and it is not", name, m[3])
+			}
+		}
+	}
+	if found < 5 {
+		t.Errorf("%d files were found", found)
+	}
+}
+
 // The map of the packages shows all of them, and no other.
 func TestArchitectureNamesEveryPackage(t *testing.T) {
 	text, err := os.ReadFile("../../../ARCHITECTURE.md")
