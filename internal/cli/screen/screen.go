@@ -1,3 +1,5 @@
+// Package screen shows on standard error how a command proceeds: in lines, or in a
+// picture that is drawn over on a terminal.
 package screen
 
 import (

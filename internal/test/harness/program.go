@@ -168,15 +168,21 @@ func (p *Program) Cleaned(t testing.TB, args ...string) []Leftover {
 // ten seconds from now.
 func (p *Program) LeavesNoProcess(t testing.TB) {
 	t.Helper()
-	left := p.processes()
+	gone(t, "processes", p.processes)
+}
+
+// gone fails the test if anything of what found lists is left ten seconds from now.
+func gone(t testing.TB, what string, found func() []string) {
+	t.Helper()
+	left := found()
 	for range 100 {
 		if len(left) == 0 {
 			return
 		}
 		time.Sleep(100 * time.Millisecond)
-		left = p.processes()
+		left = found()
 	}
-	t.Errorf("processes that were left:\n%s", strings.Join(left, "\n"))
+	t.Errorf("%s that were left:\n%s", what, strings.Join(left, "\n"))
 }
 
 // LeavesNoLab fails the test if there is a lab, a process or a file of one.
@@ -196,15 +202,7 @@ func (p *Program) LeavesNoLab(t testing.TB) {
 // ten seconds from now.
 func (p *Program) LeavesNothing(t testing.TB) {
 	t.Helper()
-	left := p.traces()
-	for range 100 {
-		if len(left) == 0 {
-			return
-		}
-		time.Sleep(100 * time.Millisecond)
-		left = p.traces()
-	}
-	t.Errorf("left behind:\n%s", strings.Join(left, "\n"))
+	gone(t, "traces", p.traces)
 }
 
 // traces lists the processes that name the program's directories in their command
