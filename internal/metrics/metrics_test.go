@@ -443,7 +443,7 @@ func TestBadAnswersAreGaps(t *testing.T) {
 	}
 }
 
-func TestAnEndpointThatMayNotBeReadIsToldOnce(t *testing.T) {
+func TestAnEndpointThatMayNotBeReadIsReportedOnce(t *testing.T) {
 	f := newFixture(t, "a", "b", "c")
 	f.pages["a"], f.pages["b"], f.pages["c"] = page{code: 403}, page{code: 401}, text("x 1\n")
 	asked := 0
@@ -626,7 +626,7 @@ func TestScrapesOfAnEarlierVersion(t *testing.T) {
 	}
 }
 
-func TestABlockThatIsCutIsMadeAnewOrAnError(t *testing.T) {
+func TestABlockThatIsCutIsMadeAgainOrAnError(t *testing.T) {
 	f := whole(t)
 	f.open()
 	blocks, err := filepath.Glob(filepath.Join(f.dir.Path(BlocksDir), "*", "*"))

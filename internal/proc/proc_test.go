@@ -50,7 +50,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-func TestWhatEndsIsTold(t *testing.T) {
+func TestWhatEndsIsReported(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	for _, c := range []struct {
 		why, script string

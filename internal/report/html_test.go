@@ -281,7 +281,7 @@ func TestNoResultIsNoReport(t *testing.T) {
 
 // That requests failed stands in the sentence, in the table of steps and on the
 // page, whatever the verdict.
-func TestFailedRequestsAreTold(t *testing.T) {
+func TestFailedRequestsAreReported(t *testing.T) {
 	in := read(t, scene{design: search(), limit: 25}.make(t))
 	if failed := view.Sentence(in.Result); strings.Contains(failed, "requests failed") {
 		t.Errorf("none failed: %q", failed)

@@ -151,7 +151,7 @@ func TestOwnDelayOnlyAdds(t *testing.T) {
 
 // A server of 1000 a second is asked for more. What it answers in the hold is the
 // rate, and the backlog is what the schedule says less that, be it dropped later.
-func TestOverloadIsToldByTheClock(t *testing.T) {
+func TestOverloadIsReportedByTheClock(t *testing.T) {
 	t.Parallel()
 	for _, times := range []float64{1.1, 2, 10} {
 		tr := streamed(simulated.Plan{Latency: took(time.Millisecond), Rate: 1000}, 1000*times)

@@ -138,7 +138,7 @@ func TestWindowsCountEveryRequest(t *testing.T) {
 
 // Requests go on while windows are put on record: whoever sends must not wait for that,
 // for it would be late by milliseconds in each second.
-func TestWindowsAreToldWhileRequestsGoOn(t *testing.T) {
+func TestWindowsAreReportedWhileRequestsGoOn(t *testing.T) {
 	told := 0
 	var w *Windows
 	w = NewWindows(Schedule{Open: true, Value: 1000, Hold: 2 * time.Second, Window: time.Second}, "", func(*record.Window) {

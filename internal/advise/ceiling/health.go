@@ -171,7 +171,7 @@ func (h Health) server() []record.HealthFinding {
 	case etcdSeen:
 		list = append(list, record.HealthFinding{Severity: record.SeverityOK, What: "etcd", Text: "the API server reaches it"})
 	default:
-		list = append(list, record.HealthFinding{Severity: record.SeverityWarning, What: "etcd", Text: "the API server does not tell of it"})
+		list = append(list, record.HealthFinding{Severity: record.SeverityWarning, What: "etcd", Text: "the API server does not report etcd's health"})
 	}
 	return list
 }

@@ -36,7 +36,7 @@ func TestHealth(t *testing.T) {
 		{func(h *Health) { h.Code, h.Checks["etcd"] = 500, false }, record.SeverityError, "etcd", "cannot use it", "", true, "and it is etcd's"},
 		{func(h *Health) { h.Code, h.Checks = 503, nil }, record.SeverityError, "API server", "/readyz answers 503", "", true, "it does not say why"},
 		{func(h *Health) { h.ChecksRead, h.Checks = Source{Why: "forbidden"}, nil }, record.SeverityWarning, "API server", "unknown: forbidden", "", false, "unknown is neither well nor a reason to stop"},
-		{func(h *Health) { delete(h.Checks, "etcd") }, record.SeverityWarning, "etcd", "does not tell", "", false, "a server that keeps its checks to itself"},
+		{func(h *Health) { delete(h.Checks, "etcd") }, record.SeverityWarning, "etcd", "does not report", "", false, "a server that keeps its checks to itself"},
 		{func(h *Health) { h.NotReady = []string{"a", "b", "c"} }, record.SeverityError, "nodes", "none of 3 is Ready: a, b, c", "", true, "no node is ready"},
 		{func(h *Health) {
 			h.BrokenAPIs = []BrokenAPI{{Name: "v1beta1.metrics.k8s.io", Why: "no endpoints"}}
@@ -54,7 +54,7 @@ func TestHealth(t *testing.T) {
 		{func(h *Health) { h.NoImage = []string{"x/a"} }, record.SeverityWarning, "pods", "without their image", "", false, "an image that cannot be had"},
 		{func(h *Health) { h.PodsRead = Source{Why: "forbidden"} }, record.SeverityWarning, "pods", "forbidden", "", false, "an ordinary user"},
 		{func(h *Health) { h.ClockOffset = number64(-31) }, record.SeverityWarning, "clock", "-31.0 s", "NTP", false, "a clock that is wrong"},
-		{func(h *Health) { h.ClockOffset = nil }, record.SeverityWarning, "clock", "does not tell", "", false, "no date in an answer"},
+		{func(h *Health) { h.ClockOffset = nil }, record.SeverityWarning, "clock", "does not report", "", false, "no date in an answer"},
 		{func(h *Health) { yes := true; h.Exempt = &yes }, record.SeverityWarning, "priority and fairness", "does not apply to someone", "ordinary user", false, "system:masters"},
 		{func(h *Health) { h.Exempt = nil }, record.SeverityWarning, "priority and fairness", "unknown", "", false, "not to be found out"},
 		{func(h *Health) { h.Reads = []float64{0.1, 0.2, 1.4} }, record.SeverityWarning, "API latency", "200 ms, at most 1.40 s", "", false, "above the Kubernetes objective"},

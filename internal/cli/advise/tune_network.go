@@ -229,7 +229,7 @@ func measuredRate(r result.Result) (rate float64, how string, err error) {
 		}
 	}
 	if rate < 1 {
-		return 0, "", errors.New("it has no confirmed load line on the axis rate, and no step that HAProxy's processor time bound: its rates are what was asked for, and not what a router can do")
+		return 0, "", errors.New("it has no confirmed load line on the axis rate, and no step that HAProxy's processor time bound: its rates follow the schedule, and are not a router's capacity")
 	}
 	return rate, how, nil
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // A stage that lasts is told in a line where there is no terminal.
-func TestStagesThatLastAreTold(t *testing.T) {
+func TestStagesThatLastAreReported(t *testing.T) {
 	var log bytes.Buffer
 	now := time.Unix(0, 0)
 	g := &Display{Console: &Console{Stderr: &log, Now: func() time.Time { return now }}, Kind: record.ObjectKind{There: "Ready"}, Plan: &plan.Plan{}}

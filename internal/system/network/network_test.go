@@ -70,7 +70,7 @@ func builtBy(t testing.TB, executable string, s settings) *network {
 }
 
 // What an interface that goes in the middle of a hold does to the path is told.
-func TestAPathThatBreaksIsTold(t *testing.T) {
+func TestAPathThatBreaksIsReported(t *testing.T) {
 	t.Parallel()
 	n := built(t, settings{kind: kindNamed("vxlan"), mtu: 1500, queues: 1})
 	if what := n.broken(); what != "" {

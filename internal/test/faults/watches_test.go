@@ -112,7 +112,7 @@ func saysLate(watch string) func(t *testing.T, got harness.Outcome, r result.Res
 
 // Nodes tell of nothing while nothing happens to them: what a watch of them has not
 // brought, a list shows.
-func TestAWatchOfNodesThatHangsIsToldOf(t *testing.T) {
+func TestAWatchOfNodesThatHangsIsReported(t *testing.T) {
 	suite.Long(t, "nodes are listed every ten seconds")
 	t.Parallel()
 	p := suite.Lab(t, "--nodes", "4", "--max-pods", "60")

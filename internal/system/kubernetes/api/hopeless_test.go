@@ -63,7 +63,7 @@ const credentials = `echo '{"apiVersion": "client.authentication.k8s.io/v1", "ki
 
 // A login program that fails is run once, however many requests wait for it, and its
 // exit code is told.
-func TestAFailedLoginIsToldOnce(t *testing.T) {
+func TestAFailedLoginIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ why, script, wants string }{
 		{"it fails", "exit 3\n", "failed with exit code 3"},

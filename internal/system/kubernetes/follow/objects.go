@@ -125,7 +125,7 @@ func newObjectSet(common *prepared.Run, ageing *Ageing, namespaces *NamespaceSet
 		}
 		mapping, err := mapper.RESTMapping(group.WithKind(r.Kind).GroupKind(), group.Version)
 		if err != nil {
-			return nil, system.Mistakef("load a cluster that has it, or give a private lab what it needs", "the cluster knows no %s in %s, which tells of %s", r.Kind, r.APIVersion, spec.Noun.Many)
+			return nil, system.Mistakef("load a cluster that has it, or give a private lab what it needs", "the cluster knows no %s in %s, which the workload needs to follow %s", r.Kind, r.APIVersion, spec.Noun.Many)
 		}
 		s.collect = append(s.collect, api.Collection(mapping.Resource, ""))
 		within := ""

@@ -499,7 +499,7 @@ func (l *Assessment) NeedImages(remedy func(image string) string) {
 		case len(lack) > 0:
 			why = fmt.Sprintf("%d of %d nodes do not have it: %s", len(lack), of, ceiling.Some(lack))
 		case len(unknown) > 0:
-			why = fmt.Sprintf("whether %d of %d nodes have it is unknown, since they tell of their %d largest images only: %s", len(unknown), of, toldImages, ceiling.Some(unknown))
+			why = fmt.Sprintf("whether %d of %d nodes have it is unknown, since they list their %d largest images only: %s", len(unknown), of, toldImages, ceiling.Some(unknown))
 		default:
 			continue
 		}

@@ -257,7 +257,7 @@ func TestRealFioAgrees(t *testing.T) {
 }
 
 // What goes wrong under fio is told by its kind.
-func TestFailuresAreTold(t *testing.T) {
+func TestFailuresAreReported(t *testing.T) {
 	ring.Long(t, "it runs fio in depth")
 	t.Parallel()
 	b := binary(t)

@@ -110,7 +110,7 @@ func ParseReport(text []byte) (Report, error) {
 		}
 	}
 	if jobs == 0 {
-		return r, errors.New("read the output of fio: it tells of no job")
+		return r, errors.New("read the output of fio: it has no job")
 	}
 	return r, nil
 }

@@ -38,7 +38,7 @@ func (w *stopped) Write(text []byte) (int, error) {
 	return w.Writer.Write(text)
 }
 
-func TestOperationsAreToldAsFioDoes(t *testing.T) {
+func TestOperationsAreReportedAsFioDoes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		why  string
@@ -73,7 +73,7 @@ func TestOperationsAreToldAsFioDoes(t *testing.T) {
 	}
 }
 
-func TestAFailureIsTold(t *testing.T) {
+func TestAFailureIsReported(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")

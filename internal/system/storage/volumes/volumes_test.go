@@ -47,7 +47,7 @@ func TestWhatIsNotKnownIsNoCeiling(t *testing.T) {
 	}
 }
 
-func TestDataIsTold(t *testing.T) {
+func TestDataIsReported(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data")
 	const size = 100_000
 	if err := write(path, "volume-1", size); err != nil {

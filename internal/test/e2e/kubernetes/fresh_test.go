@@ -46,7 +46,7 @@ func TestArmsOnFreshLabs(t *testing.T) {
 	}
 }
 
-func TestArmsOnFreshLabsAreToldApart(t *testing.T) {
+func TestArmsOnFreshLabsAreDistinct(t *testing.T) {
 	suite.Long(t, "brings up six labs")
 	if l := onFreshLabs(t, 3, process.ExitFail); l.Verdict != stats.Worse {
 		t.Errorf("%s: %s", l.Verdict, l.Why)
