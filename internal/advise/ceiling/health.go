@@ -92,7 +92,7 @@ func Judge(h Health) []record.HealthFinding {
 	}
 	switch {
 	case h.ClockOffset == nil:
-		add(record.SeverityWarning, "clock", "", "the server does not tell its time")
+		add(record.SeverityWarning, "clock", "", "the server does not report its time")
 	case *h.ClockOffset > clockApart || *h.ClockOffset < -clockApart:
 		add(record.SeverityWarning, "clock", "set both by NTP", "the server's clock is %+.1f s from this machine's: its stamps are not comparable with the times of a run", *h.ClockOffset)
 	default:
