@@ -16,7 +16,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
-// offered is what a shell offers next, without descriptions.
+// offered returns what a shell offers next, without descriptions.
 func offered(t *testing.T, env map[string]string, line ...string) (words []string) {
 	t.Helper()
 	got := e2e.Command(t, env, append([]string{"__complete"}, line...)...)
@@ -132,7 +132,7 @@ func TestJSONEverywhere(t *testing.T) {
 				t.Errorf("%s: %s", c.why, c.got.Stdout)
 			}
 		}
-		// Where nobody asked for it there is none.
+		// No completion where nobody asked for it.
 		if got := e2e.Command(t, nil, "workloads", "show", "simulatd"); got.Stdout != "" {
 			t.Errorf("an error on standard output: %s", got.Stdout)
 		}

@@ -94,9 +94,9 @@ func TestDocumentedSimulations(t *testing.T) {
 	}
 }
 
-// shows are commands that need no row of their own: what they show is that of any
-// workload. Experiments take minutes, or need what this machine may not have, and
-// are told to do nothing.
+// shows matches commands that need no row of their own: they print the same for any
+// workload. Experiments take minutes, or need what this machine may lack: the test
+// tells them to do nothing.
 var shows = regexp.MustCompile(`^bin/plimsoll (?:workloads show|(limit|sweep|ab|run)) `)
 
 // The commands that README.md and docs/ show are valid, and those that need

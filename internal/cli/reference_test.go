@@ -69,8 +69,8 @@ var (
 	ticks = regexp.MustCompile("`([^`]+)`")
 )
 
-// documentedKeys are those of a page's tables: the first cell of a row names
-// one in whole, and others beside it.
+// documentedKeys returns the keys in a page's tables: the first cell of a row names
+// one in full, and others beside it.
 func documentedKeys(t *testing.T, page string) (keys []string) {
 	t.Helper()
 	for _, row := range tableRows(t, page) {

@@ -83,8 +83,8 @@ func TestExamplesOfTuneWork(t *testing.T) {
 	}
 }
 
-// Numbers that make no sense are told so, for every flag that takes one, and
-// none ends in a panic.
+// Every flag that takes a number refuses one that makes no sense, and none ends in a
+// panic.
 func TestNonsenseIsRefusedByEveryFlagOfTune(t *testing.T) {
 	t.Parallel()
 	// What the flag's command needs besides, so that the flag is what is wrong.

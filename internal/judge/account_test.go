@@ -31,7 +31,7 @@ func (l life) milestone(name string) (record.Micros, bool) {
 	return 0, false
 }
 
-// there is what the last word on its arrival was.
+// there reports whether the object existed by the last news of it.
 func (l life) there() bool {
 	for _, e := range slices.Backward(l.heard) {
 		switch b := e.Body.(type) {

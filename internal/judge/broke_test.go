@@ -28,8 +28,8 @@ func inOrder(list []result.Breach) string {
 	return strings.Join(words, ", ")
 }
 
-// Each sort of trouble is told of at the moment at which it came, and what
-// decides is told apart from what was only seen.
+// Each sort of trouble has the time at which it came, and what decided differs from
+// what was only seen.
 func TestWhatBrokeFirst(t *testing.T) {
 	throttled := func(s *record.Slot) {
 		s.Throttled, s.ThrottledAt, s.Trouble = 2, s.Sent+3e5, "priority level workload-low"
@@ -303,8 +303,7 @@ func TestTheLoadAtABreach(t *testing.T) {
 	}
 }
 
-// What the first step, which held, saw as often is normal, and is passed over
-// when what broke first is told.
+// What the first step, which passed, saw as often is normal: it did not break first.
 func TestWhatIsUsualDidNotBreakFirst(t *testing.T) {
 	probe := func(s *script, name string) {
 		s.put(&record.TargetEvent{Object: "ns/" + name, About: "Pod", Type: "Warning", Reason: "Unhealthy", Message: "Readiness probe failed: not yet"})

@@ -739,7 +739,7 @@ func TestEffectiveLevel(t *testing.T) {
 	}
 }
 
-// A level that others' objects make already is told as such.
+// A result names a level that others' objects already make.
 func TestALevelThatOthersMake(t *testing.T) {
 	s := newScript(t)
 	s.begin(3, func(b *record.StepEvent) { b.Units, b.Places, b.Others, b.Reached = 0, 2, 8, 4 })

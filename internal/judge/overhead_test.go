@@ -114,7 +114,7 @@ func TestOverheadThatWasPlantedIsFound(t *testing.T) {
 	many := newScript(t)
 	p.ladder(many, 0.05, []int{10, 20, 30, 40, 50, 60, 70})
 	c = costOf(t, many.finish(design.Sweep{}), "kubelet")
-	// What grows with time counts as the pods' where it is told by levels.
+	// What grows with time counts as the pods' where the levels decide.
 	if c.Memory.From != result.FromLevels || *c.Memory.Value < p.memory {
 		t.Errorf("memory of seven levels: %+v", c.Memory)
 	}

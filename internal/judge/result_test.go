@@ -187,8 +187,7 @@ func TestALatencyBinds(t *testing.T) {
 	}
 }
 
-// What bound a level is told by the step that failed there, and not by one
-// that said nothing.
+// The step that failed at a level names what bound it, not an inconclusive one.
 func TestAnInconclusiveStepDoesNotBind(t *testing.T) {
 	s := newScript(t)
 	s.begin(2)

@@ -40,7 +40,7 @@ func specOf(goals []slo.Goal) result.Spec {
 }
 
 // script makes a run's events, one after the other, and hands them to a
-// Builder. Its clock moves when it is told to.
+// Builder. The test moves its clock.
 type script struct {
 	*Builder
 	now    record.Micros

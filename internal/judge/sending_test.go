@@ -9,8 +9,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// The times of a load that is meant for one moment count from it, how long sending took
-// is told, and warned of where it was more than a tenth of the median.
+// The times of a load that is meant for one moment count from it. The result has how long
+// sending took, and a warning above a tenth of the median.
 func TestSendingCounts(t *testing.T) {
 	for _, tt := range []struct {
 		why      string

@@ -211,7 +211,7 @@ func shapes(t *testing.T, client kubernetes.Interface, fidelity string) map[stri
 	return fields
 }
 
-// varying is what is different in each run: moments, addresses, identifiers.
+// varying matches what differs in each run: moments, addresses, identifiers.
 var varying = []struct {
 	what string
 	is   *regexp.Regexp

@@ -327,7 +327,7 @@ func testPod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
-// course is when a watch told what of a pod.
+// course holds when a watch reported each change of a pod.
 type course struct {
 	created time.Time
 	first   map[corev1.PodConditionType]time.Time // when each condition was first true

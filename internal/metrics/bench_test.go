@@ -106,7 +106,7 @@ func BenchmarkLive(b *testing.B) {
 	})
 }
 
-// apiServer is what a program of so many series tells at its so many-th scrape.
+// apiServer returns the page of a program with so many series at a scrape.
 func apiServer(series, scrape int) string {
 	var text strings.Builder
 	for k := range series {

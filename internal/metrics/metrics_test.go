@@ -29,7 +29,7 @@ import (
 // start is T = 0 of the records of these tests.
 func start() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 
-// page is what an endpoint of a test answers.
+// page holds the answer of a test's endpoint.
 type page struct {
 	code   int
 	header map[string]string
@@ -244,7 +244,7 @@ func TestNamesOfReadings(t *testing.T) {
 	}
 }
 
-// What is scraped comes back as it was told: against a slow and plain account of it.
+// Scraped samples come back as they were: against a slow and plain account of them.
 func TestScrapesComeBackAsTheyWere(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	f := newFixture(t, "a", "b")
@@ -326,8 +326,8 @@ func parsed(t testing.TB, v float64) float64 {
 	return back
 }
 
-// compared compares what is there, with the times of marks of what is no more only as
-// far as that is told: whether they are there.
+// compared compares the series that exist. Of the marks of series that ended it compares
+// only whether they exist, not their times.
 func compared(t *testing.T, got []string, want map[string][]string) {
 	t.Helper()
 	seen := make(map[string]bool)
@@ -357,7 +357,7 @@ func TestStalenessGapsAndTimes(t *testing.T) {
 	f := newFixture(t, "a")
 	rounds := []string{
 		"x 1\ny 5\nz 3 1767323050000\n", // z at 03:04:10
-		"x 2\nz 3 1767323050000\n",      // y is no more; z is told again and is as old
+		"x 2\nz 3 1767323050000\n",      // y is gone; z has its old value and time
 		"",                              // a gap
 		"x 2\ny 5\nz 4 1767323060000\n", // x restarted, y is back
 		"x 1\nx 9\n",                    // told twice
@@ -486,8 +486,8 @@ func TestLabelsOfTheEndpointCount(t *testing.T) {
 	}
 }
 
-// every is how far apart places of so many bytes are that at most so many of them are
-// tried, or all with PLIMSOLL_LONG.
+// every returns the distance between places in so many bytes of which a test tries at
+// most so many, or all with PLIMSOLL_LONG.
 func every(bytes, most int) int {
 	if os.Getenv("PLIMSOLL_LONG") != "" {
 		return 1

@@ -28,8 +28,8 @@ func (f *fixture) fetch(seconds float64) {
 	f.s.Fetch(f.t.Context(), f.now)
 }
 
-// What a Prometheus answers wrongly, or not, is a gap, in which nothing is known that
-// depends on it; what is told later of the same time is on record.
+// A wrong answer of a Prometheus, or none, leaves a gap, in which everything that depends
+// on it is unknown. Later answers for the same time are on record.
 func TestBadAnswersOfAPrometheusAreGaps(t *testing.T) {
 	const success = `{"status":"success","data":{"resultType":`
 	at := func(seconds float64) string { return fmt.Sprintf("%.3f", float64(start().UnixMilli())/1000+seconds) }

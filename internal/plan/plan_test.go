@@ -22,8 +22,8 @@ import (
 	"plimsoll.dev/plimsoll/workloads"
 )
 
-// head begins the files of the tables below: what they add starts on line 3.
-// targets is what the workloads of the tests load.
+// head begins the files of the tables below: a case starts on line 3.
+// targets holds the targets of the tests' workloads.
 var targets = workload.TargetsOf(withSettings(observe.Declare()))
 
 // own are settings of a target's own, as a plan reads, completes, judges and
@@ -66,7 +66,7 @@ func withSettings(t workload.Target) workload.Target {
 	return t
 }
 
-// raw is what stands under target: in a plan.
+// raw returns the value of target: in a plan.
 func raw(t testing.TB, text string) strictyaml.Raw {
 	t.Helper()
 	var r strictyaml.Raw
@@ -158,7 +158,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Every mistake is told with its place, what was found, what is allowed and,
+// Every mistake comes with its place, the value found, the values allowed and,
 // where there is one, the key that was meant.
 func TestParseProblems(t *testing.T) {
 	for _, c := range []struct{ why, text, want string }{
@@ -240,7 +240,7 @@ func TestGuardsKeepTheirUnits(t *testing.T) {
 	if p := parsed(t, head+"guards: {pending: 3, apiErrors: 5%}\n"); !maps.Equal(p.Guards, Guards{"pending": {Value: 3}, "apiErrors": {Value: 5, Percent: true}}) {
 		t.Errorf("read as %v", p.Guards)
 	}
-	// Nil is what a target's own guards stand in for.
+	// A target's own guards replace nil.
 	for _, none := range []string{"guards: {}\n", "guards:\n", "guards: {pending: }\n"} {
 		if p := parsed(t, head+none); p.Guards != nil {
 			t.Errorf("%q is read as %#v", none, p.Guards)

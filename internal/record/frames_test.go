@@ -62,7 +62,7 @@ func TestAStepEndsWithItsFrame(t *testing.T) {
 	}
 }
 
-// What is damaged is told in its place, and the frames around it are read.
+// Damage is reported with its place, and the frames around it are read.
 func TestADamagedFrameIsLeftOut(t *testing.T) {
 	d := Dir(t.TempDir())
 	w, err := NewWriter(d, nil, nil)

@@ -33,7 +33,7 @@ type lot struct {
 
 func newLot() *lot { return &lot{rng: rand.New(rand.NewPCG(11, 13))} }
 
-// arm is how an arm behaves.
+// arm holds an arm's behaviour.
 type arm struct {
 	name    string
 	slower  float64 // times the baseline's latency

@@ -104,8 +104,7 @@ func TestPagesStaySmall(t *testing.T) {
 	}
 }
 
-// BenchmarkWriteFile is what a report of 100,000 objects costs: time, and
-// memory at its most.
+// BenchmarkWriteFile measures a report of 100,000 objects: time, and peak memory.
 func BenchmarkWriteFile(b *testing.B) {
 	dir := big(b, 100_000, 5)
 	var before, after runtime.MemStats
@@ -123,7 +122,7 @@ func BenchmarkWriteFile(b *testing.B) {
 	}
 }
 
-// BenchmarkOpen is how long a browser takes to open the report of 100,000
+// BenchmarkOpen measures how long a browser takes to open the report of 100,000
 // objects, until everything in it is drawn.
 func BenchmarkOpen(b *testing.B) {
 	ctx := newBrowser(b)

@@ -150,7 +150,7 @@ func (p *tab) quiet(what string) {
 	p.problems = nil
 }
 
-// drawn is how many points each chart of the page says it has drawn, but for
+// drawn returns how many points each chart of the page says it has drawn, without
 // those that are folded away.
 func (p *tab) drawn() map[string]int {
 	return eval[map[string]int](p, `Object.fromEntries([...document.querySelectorAll('figure.chart')].filter(f => !f.closest('details:not([open])')).map(f => [f.id, Number(f.dataset.drawn ?? -1)]))`)

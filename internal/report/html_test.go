@@ -92,7 +92,7 @@ func elements(t *testing.T, page string) (names map[string]int, attributes []htm
 	}
 }
 
-// hostile is what a cluster's names and messages could hold, and more.
+// hostile holds what a cluster's names and messages could hold, and more.
 const hostile = `</script><script>alert(1)</script><!--<script>"'><img src=x onerror=alert(1)>{{.Style}}` + "\u2028\u2029\x00\x1b[31m=cmd()&amp;"
 
 func TestHostileNamesStayText(t *testing.T) {

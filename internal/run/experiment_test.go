@@ -30,7 +30,7 @@ import (
 // suite says how much of a test is made.
 var suite = harness.New(os.Getenv)
 
-// watcher keeps what an observer is told.
+// watcher keeps what an observer gets.
 type watcher struct {
 	mu       sync.Mutex
 	statuses []engine.Status

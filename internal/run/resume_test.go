@@ -87,7 +87,7 @@ func (tr trial) judged(t *testing.T, dir record.Dir) result.Result {
 	return r
 }
 
-// outcomes are what the steps came to that were not cut, one a line.
+// outcomes returns the outcomes of the steps that were not cut, one a line.
 func outcomes(r result.Result) []string {
 	var list []string
 	for _, s := range r.Steps {

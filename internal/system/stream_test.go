@@ -54,7 +54,7 @@ func asks(n int) []ask {
 	return list
 }
 
-// tally is what a stream came to, over all windows.
+// tally holds a stream's totals over all windows.
 type tally struct {
 	intended, sent, done, reset, lost, late, dropped, retried, answered, timed int
 	in, out                                                                    int64

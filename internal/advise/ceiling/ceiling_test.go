@@ -301,7 +301,7 @@ func TestCeilingsOfARate(t *testing.T) {
 	}
 }
 
-// Of an axis that is not one of pods no level is told.
+// An axis other than pods gets no level.
 func TestCeilingsOfAnotherAxis(t *testing.T) {
 	f := cluster(3, 15)
 	f.Axis = Axis{Name: "volumes", Unit: "volumes", Foreign: true}

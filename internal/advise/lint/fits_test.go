@@ -140,7 +140,7 @@ func TestFilledObjectsFit(t *testing.T) {
 	}
 }
 
-// fitted is what is found in a document that is held against a type.
+// fitted returns the findings in a document that is held against a type.
 func fitted(t *testing.T, typ reflect.Type, data []byte) []report.Finding {
 	t.Helper()
 	docs, problems := strictyaml.Documents("x.json", data)

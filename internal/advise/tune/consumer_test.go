@@ -98,8 +98,8 @@ func TestIgnitionTakesTheMachineConfigs(t *testing.T) {
 	}
 }
 
-// ignitionSays is what Ignition has against the configuration in a
-// MachineConfig; "" is nothing.
+// ignitionSays returns Ignition's errors on the configuration in a MachineConfig,
+// "" without any.
 func ignitionSays(t *testing.T, manifest string) string {
 	t.Helper()
 	var object struct {

@@ -75,7 +75,7 @@ func TestHostBuffers(t *testing.T) {
 	if text := fileOf(t, a, "etc/sysctl.d/99.9-buffers.conf"); !strings.Contains(text, "rmem_max = 5242880") || !strings.Contains(text, "wmem_default = 2097152") {
 		t.Errorf("%s", text)
 	}
-	// Decimal kilobytes are told from binary ones.
+	// Decimal kilobytes differ from binary ones.
 	a, err = host.TuneHost(host.Host{Packet: param.Given(param.Bytes(512_000), "flag")})
 	answered(t, a, err)
 	if !strings.Contains(strings.Join(a.Warnings, " "), "512Ki") {

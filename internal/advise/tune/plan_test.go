@@ -309,7 +309,7 @@ func TestEveryAnswerIsWhole(t *testing.T) {
 	}
 }
 
-// A mistake in a parameter is told as one, with the parameter's name.
+// A mistake in a parameter names the parameter.
 func TestMistakesAreParamErrors(t *testing.T) {
 	for i, f := range []func() (*answer.Answer, error){
 		func() (*answer.Answer, error) { return cluster.TuneSubnet(cluster.Subnet{Nodes: count(-1)}) },

@@ -12,7 +12,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/run/engine"
 )
 
-// A stage that lasts is told in a line where there is no terminal.
+// A stage that lasts gets a line where there is no terminal.
 func TestStagesThatLastAreReported(t *testing.T) {
 	var log bytes.Buffer
 	now := time.Unix(0, 0)

@@ -433,7 +433,7 @@ func TestSeveralMetricsDecide(t *testing.T) {
 		if !strings.HasPrefix(l.Why, "cpu changed by ") || !strings.Contains(l.Why, "; the time changed by ") || !strings.HasSuffix(l.Why, "("+string(l.Metrics[1].Verdict)+")") || !strings.Contains(l.Why, "97.5% interval") {
 			t.Errorf("%s: %s", tt.why, l.Why)
 		}
-		// Each is what it is alone, at half of the error rate.
+		// Each gives the same as alone, at half of the error rate.
 		alone := spec(true)
 		alone.Metric, alone.Alpha = "time", 0.025
 		if one := Runs(alone, runs).Levels[0]; one.Verdict != l.Metrics[1].Verdict || *one.Primary.Lo != *l.Metrics[1].Figure.Lo || one.Metrics != nil {

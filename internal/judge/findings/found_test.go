@@ -166,7 +166,7 @@ func TestBreachesInOrder(t *testing.T) {
 	}
 }
 
-// A failure that is known is told by the first step that failed with it.
+// The first step with a known failure names it.
 func TestDiagnosisOf(t *testing.T) {
 	full, slow := &signature.Signature{Name: "full", Title: "Full\nnodes", Explain: "no room", Remedy: "more nodes"}, &signature.Signature{Name: "slow", Title: "Slow disk"}
 	hit := func(s *signature.Signature, first record.Micros, count int) func(*verdict.Judged) {

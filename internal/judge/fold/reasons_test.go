@@ -58,8 +58,7 @@ func FuzzNormalise(f *testing.F) {
 	})
 }
 
-// Two objects of which the same is told fall into one group, whatever their
-// names.
+// Two objects with the same message fall into one group, whatever their names.
 func TestNormaliseMakesEqual(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	letter := func() byte { return "abcdefghijklmnopqrstuvwxyz0123456789"[rng.IntN(36)] }

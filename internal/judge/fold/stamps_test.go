@@ -30,7 +30,7 @@ func TestLateNewsIsDatedByTheServer(t *testing.T) {
 		list   bool // a list showed it
 		lost   bool // other news of the step was lost
 		want   record.Micros
-		early  record.Micros // Never: not known
+		early  record.Micros // Never: unknown
 	}{
 		{"in time", inTime(0, 0), 12_500_000, 1012, false, true, 12_500_000, Never},
 		{"1.9 s after its second began may be the lag of the watch", inTime(0, 0), 14_200_000, 1012, false, true, 14_200_000, Never},

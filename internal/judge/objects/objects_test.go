@@ -246,7 +246,7 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// plain is what samples hold.
+// plain returns the samples as lines.
 func plain(list []compare.MilestoneSample) []string {
 	var texts []string
 	for _, s := range list {

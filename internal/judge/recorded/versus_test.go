@@ -34,7 +34,7 @@ type fixture struct {
 
 const objectsOfRun = 40
 
-// start is when fixtures were run.
+// start returns the time at which the fixtures ran.
 func start() time.Time { return time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC) }
 
 // sweep is a run of five steps from empty at level 10, whose objects took
@@ -82,7 +82,7 @@ func sweep(name string, seconds float64) *fixture {
 	return f
 }
 
-// machine is what fixtures ran on.
+// machine returns the host on which the fixtures ran.
 func machine() record.Host {
 	return record.Host{CPUs: 2, MemoryBytes: 8 << 30, Kernel: "6.1", Cgroup: "2", Sharing: "priority", Priority: "nice -10", Placement: "all share all"}
 }

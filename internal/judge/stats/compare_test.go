@@ -29,7 +29,7 @@ func TestPairedAgainstStudentsSleepData(t *testing.T) {
 	second := []float64{1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4}
 	a, b := make([]float64, 10), make([]float64, 10)
 	for i := range first {
-		a[i], b[i] = math.Exp(second[i]), math.Exp(first[i]) // logarithms are what is paired
+		a[i], b[i] = math.Exp(second[i]), math.Exp(first[i]) // the test pairs logarithms
 	}
 	c, err := CompareBlocks(a, b, 0.95)
 	if err != nil {

@@ -38,7 +38,7 @@ func TestBatchMeans(t *testing.T) {
 	}
 }
 
-// A trend is told from a stall and from noise.
+// A trend differs from a stall and from noise.
 func TestABacklogThatGrows(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	means := func(at func(i float64) float64) []float64 {

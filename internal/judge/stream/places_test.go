@@ -24,7 +24,7 @@ func TestPlacesThatFailed(t *testing.T) {
 	} {
 		s := New(1e6, nil)
 		for i, w := range tt.windows {
-			// What failed is told beside one of two components.
+			// One of two components reports its failures.
 			s.Add(&record.Window{Component: "read", From: record.Micros(i), To: record.Micros(i + 1), FailedByPlace: w.failed})
 			s.Add(&record.Window{Component: "write", From: record.Micros(i), To: record.Micros(i + 1), ByPlace: w.done})
 		}

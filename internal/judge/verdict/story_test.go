@@ -22,7 +22,7 @@ type story struct {
 	now       record.Micros
 	id        int
 	steps     []*Judged
-	// histograms are those that were encoded, which takes long.
+	// histograms keeps the encoded ones: encoding takes long.
 	histograms map[heap]record.Histogram
 }
 
@@ -255,7 +255,7 @@ type plant struct {
 	record.Window
 	took record.Micros // by each request that was done
 	own  record.Micros // by which the generator was late with each
-	// tardy is how many requests it was late with, 0 for all.
+	// tardy counts the requests that it sent late, 0 for all.
 	tardy int
 }
 

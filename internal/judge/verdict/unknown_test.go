@@ -10,11 +10,11 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// objectives are those that generated steps are judged by.
+// objectives judge the generated steps.
 var objectives = [...]string{"all Ready", "all Ready within 5s", "Ready p50 <= 5s", "Ready max <= 15s", "Ready mean >= 2s", "errors <= 40%", "retried <= 0%", "query 'up' < 5", "Bound p99 <= 5s"}
 
-// worst is the verdict on several objectives by those on each: a breach over what is
-// not known, and that over a pass.
+// worst joins the verdicts on several objectives: a breach outranks unknown, which
+// outranks a pass.
 func worst(list []slo.Verdict) slo.Verdict {
 	got := slo.Pass
 	for _, v := range list {

@@ -179,8 +179,8 @@ func TestMeter(t *testing.T) {
 				t.Errorf("the runtime after a shim has gone: %+v", u)
 			}
 
-			// A component that is told late takes what its pod used before; one
-			// that nobody knows is another's after some readings.
+			// A component that hears of a pod late counts what it used before; one that nobody
+			// knows belongs to another after some readings.
 			f.group(podGroup("besteffort", "d"), 1_000_000, 9, 0)
 			read()
 			components["d"] = "postgresql"

@@ -213,7 +213,7 @@ func TestRunRefusesToBeAnOrdinaryProcess(t *testing.T) {
 	}
 }
 
-// podAddresses is how many pods a range has addresses for.
+// podAddresses returns how many pods a range has addresses for.
 func podAddresses(r netip.Prefix) int { return 1<<(32-r.Bits()) - 3 }
 
 // A group is removed only where nothing else of its lab is left.

@@ -26,8 +26,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/dist"
 )
 
-// apiServer is what the player talks to: pods and events in memory, behind a
-// client's transport, so that it works within testing/synctest.
+// apiServer serves the player: pods and events in memory, behind a client's
+// transport, so that it works within testing/synctest.
 type apiServer struct {
 	t       *testing.T
 	mu      sync.Mutex
@@ -38,7 +38,7 @@ type apiServer struct {
 	events  []corev1.Event
 	slow    time.Duration     // how long a write takes
 	fail    []int             // status codes of the next writes, 0 for none
-	watched func(corev1.Pod)  // what is told of changed pods, or nil
+	watched func(corev1.Pod)  // gets changed pods, or nil
 	before  func(*corev1.Pod) // what happens to a pod just before its next write, once
 }
 

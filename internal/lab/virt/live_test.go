@@ -506,12 +506,12 @@ func TestClientLimit(t *testing.T) {
 
 func vmiAddress(vmi *kubevirt.VirtualMachineInstance) string { return vmi.Annotations[SSHAnnotation] }
 
-// virtctl is what "virtctl VERB NAME" sends.
+// virtctl sends the request of "virtctl VERB NAME".
 func (c clients) virtctl(ctx context.Context, namespace, resource, name, verb string) error {
 	return c.CoreV1().RESTClient().Put().AbsPath("/apis/subresources.kubevirt.io/v1/namespaces", namespace, resource, name, verb).Body([]byte("{}")).Do(ctx).Error()
 }
 
-// forward is what a machine says first at a port, through the API server.
+// forward returns a machine's first bytes at a port, through the API server.
 func (c clients) forward(ctx context.Context, kubeconfig, namespace, name string, port int) (string, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {

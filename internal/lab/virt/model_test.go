@@ -43,7 +43,7 @@ func drain(q *cloneQueue, seen func(time.Time)) (last time.Time) {
 	}
 }
 
-// inBulks is how long it takes to deploy so many clones in bulks.
+// inBulks returns how long it takes to deploy so many clones in bulks.
 func inBulks(v planted.Virt, total, bulk int, c clone) time.Duration {
 	q := newCloneQueue(v)
 	now := zero

@@ -159,7 +159,7 @@ func TestSearchFindsAHardLimit(t *testing.T) {
 		s.Step = s.Resolution * float64(1+rng.IntN(60))
 		s.Max = s.From + s.Resolution*float64(rng.IntN(400))
 		limit := s.From + s.Resolution*(float64(rng.IntN(500))-20) + 0.25*s.Resolution
-		tell := rng.IntN(2) == 0 // whether the effective level is told right
+		tell := rng.IntN(2) == 0 // whether the effective level is right
 		sys := func(level float64, made int) (slo.Verdict, float64) {
 			v, e := hard(limit)(level, made)
 			if !tell {
@@ -347,8 +347,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// Levels that went both ways are told with how often, and a level that failed
-// whole from empty below one that held decides against any line.
+// Levels that went both ways come with how often. A level that failed whole from
+// empty, below one that passed, decides against any line.
 func TestSearchTellsWhereStepsDisagree(t *testing.T) {
 	s := Search{From: 110, Step: 10, Max: 200, Resolution: 10, Need: 3, Of: 3}
 	step := func(level float64, purpose record.Purpose, full bool, v slo.Verdict) Made {

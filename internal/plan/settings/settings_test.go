@@ -52,7 +52,7 @@ func (b *box) Check(c *Check) {
 	}
 }
 
-// file is what stands under target: in a file, from its third line on.
+// file parses the value of target: in a file, from its third line on.
 func file(t *testing.T, text string) (raw strictyaml.Raw, at *strictyaml.Positions) {
 	t.Helper()
 	into := struct {

@@ -126,7 +126,7 @@ func (noDir) Open(name string) (fs.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 }
 
-// Whatever is wrong with a file is told with its place, and all of it.
+// An error has every mistake of a file, with its place.
 func TestWhatIsWrongWithAFile(t *testing.T) {
 	for _, tt := range []struct {
 		why, from, to string // in aFile

@@ -351,8 +351,8 @@ func BenchmarkNodeDensityPod(b *testing.B) {
 	})
 }
 
-// A client is told of the address that its service has, be it a name or one of
-// a range; no two services have the same.
+// A client gets the address of its service, be it a name or one of a range; no two
+// services have the same.
 func TestServicesAreCalledByTheirAddresses(t *testing.T) {
 	w, err := workload.Load(workloads.FS(), "node-density-cni", targets)
 	if err != nil {

@@ -29,7 +29,7 @@ goals: {ready: [all Ready]}
 primary: Ready p50
 `
 
-// things is what the target of the tests declares.
+// things declares the target of the tests.
 var things = TargetsOf(
 	Target{Name: "things", Configured: true, Axes: map[string]TargetAxis{"level": {Loop: Closed}}, Kind: record.ObjectKind{
 		Milestones: []record.Milestone{{Name: "Created"}, {Name: "Ready"}}, There: "Ready", Metrics: []record.Metric{{Name: "weight"}},

@@ -19,7 +19,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
 )
 
-// heightAt is how high a curve is before and after a place: two values at a jump.
+// heightAt returns a curve's height before and after a place: two values at a jump.
 func heightAt(t *testing.T, curve []vertex, x float64, axis func(float64) float64) (lo, hi float64) {
 	t.Helper()
 	lo, hi = math.Inf(1), math.Inf(-1)

@@ -9,8 +9,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Steps that the same thing bound are told in one line, with what the answers
-// came to.
+// Steps with the same bound share a line, with the counts of the answers.
 func TestBoundLines(t *testing.T) {
 	step := func(id int, what string, bits float64) result.Step {
 		bound := []result.BoundShare{{What: "what is not used up"}, {What: what, Held: true}, {What: "what comes later", Held: true}}
@@ -23,7 +22,7 @@ func TestBoundLines(t *testing.T) {
 	}
 }
 
-// The slowest requests of all steps are told, and then those that failed.
+// The slowest requests of all steps come first, then those that failed.
 func TestRecordedLines(t *testing.T) {
 	one := func(seconds float64, failed string) result.RecordedRequest {
 		return result.RecordedRequest{Due: "2026-01-02T03:04:05.000006Z", Late: 0.0002, Seconds: seconds, Place: "a.test", Failed: failed, Retried: failed != ""}

@@ -30,7 +30,7 @@ func shown(list ...Section) string {
 // lines are lines one below the other.
 func lines(list ...string) string { return strings.Join(list, "\n") }
 
-// section is what a section must show.
+// section holds the lines that a section must show.
 type section struct {
 	why  string
 	of   []Section

@@ -25,7 +25,7 @@ func broken() result.Result {
 	return r
 }
 
-// What broke first is told in order of time, with the load at each moment and the
+// What broke first comes in order of time, with the load at each moment and the
 // conditions at the first.
 func TestBroke(t *testing.T) {
 	stream := broken()
@@ -68,7 +68,7 @@ func TestBroke(t *testing.T) {
 	})
 }
 
-// What broke in other steps is told once, with the steps.
+// What broke in other steps comes once, with the steps.
 func TestOtherBreaches(t *testing.T) {
 	r := broken()
 	r.BrokeFirst.Step = 1

@@ -20,7 +20,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 )
 
-// fate is what becomes of an object of a fake target.
+// fate says what happens to an object of a fake target.
 type fate int
 
 const (
@@ -248,7 +248,7 @@ func (m *memory) Append(e record.Event) {
 	m.events = append(m.events, e)
 }
 
-// story is what was put on record, but for the slots.
+// story returns what was put on record, without the slots.
 func (m *memory) story() string {
 	var words []string
 	for _, e := range m.events {
@@ -330,7 +330,7 @@ func TestHowAStepEnds(t *testing.T) {
 		guard Guard
 		unit  func(now time.Duration) float64 // the guard's measure
 		want  string
-		// took is how long the step takes, in whole seconds.
+		// took holds how long the step takes, in whole seconds.
 		took float64
 	}{
 		{

@@ -579,8 +579,7 @@ func TestAnAPIServerOutOfReach(t *testing.T) {
 	if r.Verdict == slo.Pass {
 		t.Errorf("a run whose API server went away passed: %+v", r.Steps[0].Objects)
 	}
-	// What was asked for and not answered failed; what was made and not seen is
-	// not known.
+	// Requests without an answer failed; objects that were made and never seen are unknown.
 	s, want := r.Steps[0], slo.Inconclusive
 	if s.Objects.CreateFailed > 0 {
 		want = slo.Fail

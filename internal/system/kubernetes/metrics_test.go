@@ -90,7 +90,7 @@ func TestThePrometheusOfOpenShift(t *testing.T) {
 	}
 }
 
-// certificate is that of a server, in PEM.
+// certificate returns a server's certificate, in PEM.
 func certificate(s *httptest.Server) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
 }

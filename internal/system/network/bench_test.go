@@ -21,7 +21,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
-// benchSpan is how many seconds a generator runs, in turn with the other, benchRounds
+// benchSpan holds how many seconds a generator runs, in turn with the other, benchRounds
 // times.
 const (
 	benchSpan   = 3
@@ -30,8 +30,8 @@ const (
 	yardstickPort = "5201"
 )
 
-// yield is what a client came to: bits or requests per second, and for each second of
-// its processor.
+// yield holds a client's bits or requests per second, and those for each second of its
+// processor.
 type yield struct{ perSecond, perCPUSecond float64 }
 
 // ours loads a path with our generator.

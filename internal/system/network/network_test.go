@@ -69,7 +69,7 @@ func builtBy(t testing.TB, executable string, s settings) *network {
 	return n
 }
 
-// What an interface that goes in the middle of a hold does to the path is told.
+// An interface that goes in the middle of a hold breaks the path, and the result says so.
 func TestAPathThatBreaksIsReported(t *testing.T) {
 	t.Parallel()
 	n := built(t, settings{kind: kindNamed("vxlan"), mtu: 1500, queues: 1})
@@ -111,7 +111,7 @@ func TestLossIsCounted(t *testing.T) {
 	harness.Await(t, "20 segments to be sent again", func() bool { return carry()-before >= 20 })
 }
 
-// MTUs are what a tunnel leaves.
+// A tunnel's MTU leaves room for its headers.
 func TestInnerMTU(t *testing.T) {
 	for name, want := range map[string]int{"direct": 1500, "vxlan": 1450, "geneve": 1450, "gre": 1476, "ipip": 1480} {
 		if got := (settings{kind: kindNamed(name), mtu: 1500}).inner(); got != want {
@@ -197,8 +197,8 @@ func TestAProgramWhereItsUserCannotGo(t *testing.T) {
 	builtBy(t, file, settings{kind: kindNamed("wireguard"), mtu: 1500, queues: 1, clientCPUs: []int{0}, serverCPUs: []int{0}})
 }
 
-// A database of an Open vSwitch that has ended is told in the words that a node of a
-// cluster then says, which a signature knows.
+// An Open vSwitch whose database ended is reported in the words of a cluster's node, which
+// a signature knows.
 func TestASwitchWithoutItsDatabase(t *testing.T) {
 	t.Parallel()
 	suite.Long(t, "an Open vSwitch of each side takes its time to start")

@@ -77,7 +77,7 @@ func running(t testing.TB, given map[string]string) *deployment {
 	return s
 }
 
-// yield is what a generator came to.
+// yield holds what a generator achieved.
 type yield struct {
 	requests, rate, cpu float64
 	p50, p99            time.Duration
@@ -98,7 +98,7 @@ func middle(list []yield) yield {
 	return list[len(list)/2]
 }
 
-// benchSpan is how long a generator runs, in turn with the others, benchRounds times.
+// benchSpan holds how long a generator runs, in turn with the others, benchRounds times.
 const (
 	benchSpan   = 2 * time.Second
 	benchRounds = 10

@@ -21,7 +21,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
-// came is what became of a stream.
+// came holds the outcome of a stream.
 type came struct {
 	done, lost int
 	failed     map[string]int
@@ -165,7 +165,7 @@ func TestOversizedHeaders(t *testing.T) {
 	}
 }
 
-// changing is what changes a system that runs.
+// changing returns the changes of a running system.
 func changing(s *deployment) *changes {
 	return &changes{deployment: s, now: record.StartClock(time.Now).Now, config: s.router}
 }

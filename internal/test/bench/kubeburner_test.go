@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// kubeBurnerModule is what BenchmarkBesideKubeBurner builds: its go.mod has replacements,
-// so that it is built in a directory of its own.
+// kubeBurnerModule names the module that BenchmarkBesideKubeBurner builds: its go.mod has
+// replacements, so that it is built in a directory of its own.
 const kubeBurnerModule = "github.com/kube-burner/kube-burner/v2@v2.7.3"
 
 // What a run of one configuration costs this program and kube-burner, by turns on one lab,

@@ -40,8 +40,8 @@ type cell struct {
 	plan  Plan
 	proxy *Proxy
 	out   string // its run directory
-	// moment is when its fault comes; without a name the fault has none. Before
-	// says that the run ended by itself before that.
+	// moment holds when its fault comes; without a name the fault has none. Before says that
+	// the run ended by itself before that.
 	moment moment
 	before bool
 
@@ -54,7 +54,7 @@ type cell struct {
 	problems []string
 }
 
-// random is what a cell draws from, by its seed.
+// random draws for a cell, by its seed.
 type random struct {
 	*rand.Rand
 	seed uint64
@@ -150,8 +150,8 @@ func (c *cell) whole(t *testing.T) {
 	c.secret()
 }
 
-// unwritten is how many objects a SIGKILL can cost the record at most, of those that
-// were asked for in its latest 100 ms: of 25 a second and what was in flight.
+// unwritten bounds the objects that a SIGKILL can cost the record, of those that were asked
+// for in its latest 100 ms: of 25 a second and what was in flight.
 const unwritten = 8
 
 // counted compares what is on record with what the proxy has seen.
@@ -261,7 +261,7 @@ func withoutRemoval(text []byte) []byte {
 	return text
 }
 
-// removalPatience is how long what removes the rest may take.
+// removalPatience bounds the time of the command that removes the rest.
 const removalPatience = 2 * time.Minute
 
 // removed checks, past the proxy and the program, that nothing is left, or that
@@ -284,8 +284,8 @@ func (c *cell) removed(t *testing.T) {
 	c.clean(t, strings.Fields(command))
 }
 
-// clean removes what is left by a command, or, without one, by that which the user
-// is told of in the documentation.
+// clean removes the rest by a command, or, without one, by the one that the documentation
+// has.
 func (c *cell) clean(t *testing.T, command []string) {
 	if len(command) == 0 {
 		command = []string{"plimsoll", "clean"}
@@ -338,7 +338,7 @@ func (c *cell) isThere(t *testing.T, path string) bool {
 	}
 }
 
-// left is what of the run is still there.
+// left lists what still exists of the run.
 func (c *cell) left(t *testing.T) (list []string) {
 	if c.lab != nil {
 		for _, path := range c.proxy.Counts().Paths {
@@ -397,7 +397,7 @@ func (c *cell) secret() {
 	})
 }
 
-// verdict is how a run's end stands to its twin's.
+// verdict compares a run's end with its twin's.
 type verdict string
 
 const (
@@ -568,7 +568,7 @@ func (c *cell) onTmpfs(t *testing.T, flags uintptr, options string) {
 	c.out = filepath.Join(filepath.Base(dir), "r")
 	c.start(t)
 	c.end()
-	// Analyze writes: what it is told is judged where there is room.
+	// analyze writes: a directory with room gets the record.
 	room := filepath.Base(dir) + "-copy"
 	if err := os.CopyFS(filepath.Join(c.p.Dir, room), os.DirFS(filepath.Join(c.p.Dir, c.out))); err == nil {
 		c.out = room
@@ -651,8 +651,8 @@ func serversGet(signal syscall.Signal) func(c *cell) func() {
 	}
 }
 
-// servers returns the processes that serve the load: they work in the run's state, or
-// are told of it, of the run's directory or of a room of the run.
+// servers returns the processes that serve the load: they work in the run's state, or have
+// it, the run's directory or a room of the run among their arguments.
 func (c *cell) servers() (pids []int) {
 	of := []string{c.p.State, c.p.Dir}
 	rooms, _ := filepath.Glob(filepath.Join(c.p.State, "plimsoll", "*", "*", "made"))

@@ -245,7 +245,7 @@ func (m *matrix) judge(t *testing.T, c *cell) {
 	}
 }
 
-// Shrinking is how often a plan is tried when a failure is made smaller, and shrunk
+// shrinking bounds how often a plan is tried when a failure is made smaller, and shrunk
 // how many failures are, so that a bad day ends too.
 const (
 	shrinking = 6

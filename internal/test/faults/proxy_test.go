@@ -213,7 +213,7 @@ func TestEventsAreFaulted(t *testing.T) {
 	}
 }
 
-// seen is what a watch gives, until it has given that much.
+// seen returns the first events of a watch, as many as asked.
 func seen(w watch.Interface, most int) string {
 	var got []string
 	for len(got) < most {

@@ -153,7 +153,7 @@ func (a *account) may(t *testing.T, r ceiling.Right) bool {
 	return review.Status.Allowed
 }
 
-// granted is what every user of a cluster may ask for, and what only a lab is asked.
+// granted reports whether every user of a cluster may ask for it, or only a lab is asked.
 func granted(asked string) bool {
 	return slices.Contains([]string{
 		"create selfsubjectaccessreviews.authorization.k8s.io", "create selfsubjectreviews.authentication.k8s.io",
@@ -162,8 +162,8 @@ func granted(asked string) bool {
 	}, asked)
 }
 
-// unasked is what this run need not ask for: answers that are lost, pods deleted one by
-// one, which clusters are asked for that are no lab, and where a lab has no such kind.
+// unasked reports the rights that this run need not use: lost answers, pods deleted one by
+// one, requests to clusters that are not labs, and kinds that a lab lacks.
 func unasked(r ceiling.Right) bool {
 	return r.Optional || r.Verb == "delete" && r.Resource == "pods" || strings.HasSuffix(r.Resource, ".hco.kubevirt.io")
 }

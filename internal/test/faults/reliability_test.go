@@ -79,7 +79,7 @@ func rows(made func(f fault, l load) string) string {
 // note returns the number of a reason why a cell is not made here.
 func note(reason string) string { return fmt.Sprint("(", 1+slices.Index(reasons(), reason), ")") }
 
-// reasons are those of the table, in its order.
+// reasons returns the reasons of the table, in its order.
 func reasons() (list []string) {
 	for _, f := range table() {
 		for _, l := range loads() {

@@ -32,7 +32,7 @@ type load struct {
 	servers []string
 }
 
-// moments are those at which a signal finds the run with something still to do.
+// moments returns those at which a signal finds the run with something still to do.
 func (l load) moments() []moment {
 	return append([]moment{made(), begun(), raising(), l.some, holding()}, l.later...)
 }
@@ -69,11 +69,10 @@ func loads() []load {
 	}
 }
 
-// must is what must hold of a faulted run beside its twin, the same run without
-// the fault. Whatever the fault, counts equal the proxy's, what analyze says is
-// what was printed, the planted secret is nowhere, the run ends within its bound,
-// and nothing of it is left, or what is left is said with the command that removes
-// it.
+// must names what must hold of a faulted run beside its twin, the same run without the
+// fault. Under every fault counts equal the proxy's, analyze prints what the run printed,
+// the planted secret appears nowhere, the run ends within its bound, and nothing of it
+// remains, or it names the rest with the command that removes it.
 type must string
 
 const (
@@ -101,19 +100,18 @@ type fault struct {
 	// on are the loads that it is made on, in both sizes of the matrix; short are
 	// those of the short one.
 	on, short []string
-	// times is how often each is run in the short matrix and in the whole one; 0 is
-	// once.
+	// times holds how often each runs in the short matrix and in the whole one; 0 means once.
 	times [2]int
 	// elsewhere says by load why it is not made here: another test makes it, or it
 	// cannot occur.
 	elsewhere map[string]string
 	says      *regexp.Regexp // what names it
-	// waits are the loads whose objects wait for what a fault that must be named
-	// stops, for as long as it takes to find that out; of others it is told.
+	// waits lists the loads whose objects wait for what a fault that must be named stops, until
+	// the run finds that out; other loads report it.
 	waits []string
 }
 
-// mustOn is what must hold of the fault on a load.
+// mustOn returns what must hold of the fault on a load.
 func (f fault) mustOn(l load) must {
 	if f.must == named && !slices.Contains(f.waits, l.name) {
 		return told

@@ -45,8 +45,8 @@ func as(t *testing.T, p *harness.Program, user string, rules ...rbacv1.PolicyRul
 	return path
 }
 
-// Whoever may not list nodes, leases, namespaces or events runs all the same, where
-// the axis needs none of them; and is told what is missing where it does.
+// A user who may not list nodes, leases, namespaces or events can run where the axis needs
+// none of them, and gets an error with the missing right where it does.
 func TestWhatMayNotBeListedIsNotSeen(t *testing.T) {
 	t.Parallel()
 	suite.Long(t, "it makes runs in a lab, and the warm-up of a rate takes half a minute")

@@ -16,10 +16,10 @@ import (
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
-// warnings are those of a result, one a line.
+// warnings returns a result's warnings, one a line.
 func warnings(r result.Result) string { return strings.Join(r.Warnings.Lines(), "\n") }
 
-// leftOf is what carries the label of any run in a cluster, asked directly.
+// leftOf lists what carries the label of any run in a cluster, asked directly.
 func leftOf(t *testing.T, p *harness.Program) (left []string) {
 	t.Helper()
 	c := client(t, p.Kubeconfig, nil)

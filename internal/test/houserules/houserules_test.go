@@ -30,6 +30,12 @@ type file struct {
 
 func sources(t *testing.T) []file {
 	t.Helper()
+	return parsed(t, func(name string) bool { return !strings.HasSuffix(name, "_test.go") })
+}
+
+// parsed returns the parsed Go files whose names are wanted.
+func parsed(t *testing.T, wanted func(name string) bool) []file {
+	t.Helper()
 	root := "../../.."
 	var files []file
 	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
@@ -43,15 +49,15 @@ func sources(t *testing.T) []file {
 			}
 			return nil
 		}
-		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+		if !strings.HasSuffix(name, ".go") || !wanted(name) {
 			return nil
 		}
 		fset := token.NewFileSet()
-		parsed, err := parser.ParseFile(fset, p, nil, parser.ParseComments)
+		tree, err := parser.ParseFile(fset, p, nil, parser.ParseComments)
 		if err != nil {
 			return err
 		}
-		files = append(files, file{name, path.Dir(name), parsed, fset})
+		files = append(files, file{name, path.Dir(name), tree, fset})
 		return nil
 	})
 	if err != nil || len(files) < 20 {
@@ -60,7 +66,7 @@ func sources(t *testing.T) []file {
 	return files
 }
 
-// at is where a node stands.
+// at returns a node's position.
 func (f file) at(n ast.Node) string {
 	return fmt.Sprintf("%s:%d", f.name, f.fset.Position(n.Pos()).Line)
 }
@@ -874,12 +880,12 @@ func TestMessagesArePlain(t *testing.T) {
 }
 
 // clauses matches constructions that make a reader read a comment twice: a clause
-// instead of the thing, and "is told".
+// instead of the thing.
 var clauses = regexp.MustCompile(`(?m)^\W*\w+ (?:is|are) (?:what|that|those|how|when|where|whether|which|who|why)\b|\b(?:is|are|was|were) told\b|\b(?:anew|till|amid)\b|\b(?:not known|there is none)\b`)
 
 // A comment says who does what, and not a clause that stands for it.
 func TestCommentsArePlain(t *testing.T) {
-	for _, f := range sources(t) {
+	for _, f := range parsed(t, func(string) bool { return true }) {
 		for _, group := range f.ast.Comments {
 			if found := clauses.FindString(group.Text()); found != "" {
 				t.Errorf("%s says %q: say who does what, or the thing itself", f.at(group), found)
@@ -888,8 +894,8 @@ func TestCommentsArePlain(t *testing.T) {
 	}
 }
 
-// mostMeasuring is how many tests of 'make test' may skip themselves where the
-// machine is busy with something else.
+// mostMeasuring bounds the tests of 'make test' that may skip themselves where the machine
+// is busy with something else.
 const mostMeasuring = 10
 
 // Make and CI find the tests that measure by their name. They are few, so that a

@@ -68,7 +68,7 @@ func TestGoldenFilesNameNoMachine(t *testing.T) {
 	}
 }
 
-// mostFixtures is how many bytes all files below folders named testdata may have.
+// mostFixtures bounds the bytes of all files below folders named testdata.
 const mostFixtures = 2_500_000
 
 func TestFixturesAreSmall(t *testing.T) {

@@ -35,7 +35,7 @@ func few(n int, share float64) int {
 	return int(float64(n)*share + 3.1*math.Sqrt(float64(n)*share*(1-share)) + 1)
 }
 
-// lineOf is what a search finds whose steps hold with a probability that falls with
+// lineOf returns the line of a search whose steps pass with a probability that falls with
 // their level. Refused says that a step which fails was refused everywhere.
 func lineOf(rng *rand.Rand, d design.Search, refused bool, holds func(level float64) float64) (*result.LoadLine, slo.Verdict) {
 	goal, err := slo.ParseGoal("g=all Ready")
@@ -123,9 +123,8 @@ func TestLinesAreEstimates(t *testing.T) {
 	add("bracket of a hard line (sim)", fmt.Sprintf("%d limits at which all places refuse", n), "always", "%d of %d", exact, n)
 }
 
-// steady is what a stream of so many requests a second comes to at a server that does
-// capacity of them, each taking as long: the hold made again, longer, as the judge
-// asks for.
+// steady judges a stream of so many requests a second at a server that does capacity of
+// them, each taking as long: the hold made again, longer, as the judge asks for.
 func steady(rng *rand.Rand, rate, capacity float64, random bool) slo.Verdict {
 	goal, err := slo.ParseGoal("g=errors < 1%")
 	if err != nil {

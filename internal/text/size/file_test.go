@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A file is read whole up to a bound, which is told, and what has no end is not read.
+// A file is read whole up to a bound, which the error names, and an endless one not at all.
 func TestFilesAreBounded(t *testing.T) {
 	dir := t.TempDir()
 	for name, n := range map[string]int{"most": MaxFile, "more": MaxFile + 1} {

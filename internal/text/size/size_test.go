@@ -9,7 +9,7 @@ func TestParse(t *testing.T) {
 	for _, c := range []struct {
 		why, text string
 		want      int64
-		refused   string // what the error says besides the text; "" where there is none
+		refused   string // what the error says besides the text; "" for no error
 	}{
 		{"bytes", "4096", 4096, ""},
 		{"bytes with their letter", "100B", 100, ""},

@@ -94,7 +94,7 @@ func (tr *guardTrial) is(name string, version int) {
 	}
 }
 
-// news is what the watch brings.
+// news hands the guard an event of the watch.
 func (tr *guardTrial) news(kind, name string, version int) {
 	raw := fmt.Appendf(nil, `{"metadata":{"name":%q,"uid":"u-%s","resourceVersion":"%d"}}`, name, name, version)
 	now := tr.Clock.Now()
@@ -105,7 +105,7 @@ func (tr *guardTrial) news(kind, name string, version int) {
 	tr.passed(now, m.version)
 }
 
-// says is what was put on record, in a line.
+// says returns what was put on record, in a line.
 func (tr *guardTrial) says() string {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
@@ -128,8 +128,8 @@ func (tr *guardTrial) reconcile(t *testing.T) {
 	}
 }
 
-// News that is told twice, out of order, or that a list has told of, is taken in once,
-// and what a list shows beyond it is corrected and counted.
+// News that comes twice, out of order, or after a list that had it, counts once. What a
+// list shows beyond it is corrected and counted.
 func TestWhatAWatchHasBroughtIsHeldAgainstAList(t *testing.T) {
 	ring.Long(t, "it waits for late watches")
 	t.Parallel()
@@ -259,8 +259,8 @@ func TestAWatchIsAskedForNews(t *testing.T) {
 	}
 }
 
-// A right to watch that is taken away ends a watch, after a while: what is judged by its
-// news is told of, and what is not only that it is closed.
+// A watch without its right ends after a while. The result says so where its news decides
+// a verdict, and elsewhere only that the watch closed.
 func TestARightThatIsTakenAway(t *testing.T) {
 	for _, tt := range []struct {
 		why          string

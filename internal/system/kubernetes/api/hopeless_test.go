@@ -61,8 +61,8 @@ func loginBy(t *testing.T, host, script string) (config *rest.Config, runs func(
 const credentials = `echo '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "t", "expirationTimestamp": "2001-01-01T00:00:00Z"}}'
 `
 
-// A login program that fails is run once, however many requests wait for it, and its
-// exit code is told.
+// A login program that fails runs once, however many requests wait for it, and the error
+// has its exit code.
 func TestAFailedLoginIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ why, script, wants string }{

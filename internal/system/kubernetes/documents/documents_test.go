@@ -203,7 +203,7 @@ func TestNamesOfSomebodyElse(t *testing.T) {
 	}
 }
 
-// Machines are told of by the names that their documents have for them.
+// Machines have the names of their documents.
 func TestDocumentsOfMachines(t *testing.T) {
 	t.Parallel()
 	made := told(t, Configuration{Jobs: []Job{{Name: "j", Measured: "vmiLatency"}}}, nil, slotOf("ns/vm", 0, 1, false),

@@ -15,7 +15,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
 )
 
-// Whoever may not read leases is told so once. A server in trouble says nothing of them.
+// A user who may not read leases gets one warning, a server in trouble none.
 func TestLeasesThatCannotBeRead(t *testing.T) {
 	const first, second = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler", "/apis/coordination.k8s.io/v1/namespaces/openshift-kube-scheduler/leases/kube-scheduler"
 	const ok, no, none, trouble = http.StatusOK, http.StatusForbidden, http.StatusNotFound, http.StatusInternalServerError

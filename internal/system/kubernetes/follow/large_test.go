@@ -138,8 +138,8 @@ func (s *largeObjects) answer(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, "]}")
 }
 
-// settledRSS is how much memory this process has once all that it can is given back,
-// from where its peak is counted again.
+// settledRSS gives back all memory that this process can, restarts the count of its peak,
+// and returns its resident memory.
 func settledRSS(t *testing.T) int64 {
 	t.Helper()
 	runtime.GC()

@@ -12,9 +12,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
 )
 
-// What a node's own conditions tell is told when it changes, whether it came
-// by the watch or by a list after a gap, and what was so before any load is
-// no news.
+// A change of a node's conditions is news, by the watch or by a list after a gap. A
+// condition from before the load is not.
 func TestTroublesOfNodes(t *testing.T) {
 	node := func(name string, conditions ...corev1.NodeCondition) []byte {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Conditions: conditions}}
@@ -74,8 +73,8 @@ func TestTroublesOfNodes(t *testing.T) {
 	}
 }
 
-// What is done to nodes on purpose is no failure: they are rebooted by their
-// operator, or drained by a run. What happens to others meanwhile is told.
+// What happens to nodes on purpose is not a failure: their operator reboots them, or a
+// run drains them. What happens to others meanwhile is reported.
 func TestEventsThatAreMeant(t *testing.T) {
 	node := func(name, state, cordonedBy string, ready, closed bool) *corev1.Node {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}, Annotations: map[string]string{annotationUpdate: state}}, Spec: corev1.NodeSpec{Unschedulable: closed}}

@@ -17,7 +17,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
 
-// What happens to a node that the load's pods can land on is told, once, and whether
+// What happens to a node that the load's pods can land on is reported once, with whether
 // the run itself did it.
 func TestPlacesOfALoad(t *testing.T) {
 	const none, closed = "", corev1.TaintNodeUnschedulable

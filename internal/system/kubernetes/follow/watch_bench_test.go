@@ -105,7 +105,7 @@ func watchAll(b *testing.B, kubeconfig, name string) *newsCount {
 	return &news
 }
 
-// newsCount is how many news a watch has told, and of how many objects.
+// newsCount counts a watch's events, and their objects.
 type newsCount struct{ all, objects atomic.Int64 }
 
 // countedNews counts what a watch tells.

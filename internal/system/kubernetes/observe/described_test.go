@@ -207,8 +207,8 @@ func TestProbesOfSetUp(t *testing.T) {
 	}
 }
 
-// Why a machine did not answer is told at the end of the step, once it is known,
-// and not of one that has answered.
+// Why a machine did not answer is reported at the end of the step, once it is known,
+// and not for one that has answered.
 func TestUnanswered(t *testing.T) {
 	for _, answers := range []bool{false, true} {
 		spec := machines()
@@ -257,7 +257,7 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// No message makes it fail, and what was told is told of objects that were.
+// No message makes it fail, and reports concern objects that existed.
 func FuzzDescribed(f *testing.F) {
 	f.Add(0, []byte(`{"metadata":{"namespace":"ns",`+machineA+`},"status":{}}`))
 	f.Add(1, []byte(`{"metadata":{"namespace":"ns",`+instanceA+`},"status":{`+running+`,"address":"1"}}`))
@@ -442,8 +442,8 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// How long something held is told once it no longer does, and a text when it
-// changes; what tells of all objects is a milestone of each.
+// A state's duration is reported when it ends, and a text when it changes. What concerns
+// all objects is a milestone of each.
 func TestBesides(t *testing.T) {
 	spec := &described.Objects{
 		Resources:  []described.Resource{{Name: "machine", Kind: "Machine"}, {Name: "version", Kind: "Version", Of: "all", Unlabelled: true, Says: "status.text"}},

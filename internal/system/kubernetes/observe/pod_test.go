@@ -117,7 +117,7 @@ func (tr *trial) listed(pods ...*Pod) {
 	tr.endList()
 }
 
-// text is what was emitted, an event a line.
+// text returns the emitted events, a line each.
 func (tr *trial) text() string {
 	var lines []string
 	for _, e := range tr.events {
@@ -789,8 +789,8 @@ func TestFailing(t *testing.T) {
 	}
 }
 
-// Images are told of by events, which know a pod by its name and UID, a
-// container by its path, and tell some things twice.
+// Events report images: they name a pod by name and UID and a container by its path, and
+// come more than once.
 func TestImagesReady(t *testing.T) {
 	type event struct{ name, uid, container string }
 	web, sidecar := event{"ns/a", "1", "spec.containers{web}"}, event{"ns/a", "1", "spec.containers{sidecar}"}

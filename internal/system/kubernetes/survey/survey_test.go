@@ -130,7 +130,7 @@ func podOn(node, namespace, name string, change func(*corev1.Pod)) corev1.Pod {
 	return p
 }
 
-// surveyed is what a survey of a fake API finds.
+// surveyed surveys a fake API.
 func surveyed(t *testing.T, f *fakeAPI) (*Survey, error) {
 	t.Helper()
 	server := httptest.NewServer(f.serve(t))
@@ -142,7 +142,7 @@ func surveyed(t *testing.T, f *fakeAPI) (*Survey, error) {
 	return Of(context.Background(), client, system.Host{Now: func() time.Time { return time.Unix(1_000_000, 0) }})
 }
 
-// tableOf is what the survey tells of pods that ask for nothing.
+// tableOf returns the survey's table for pods that ask for nothing.
 func tableOf(t *testing.T, s *Survey) record.CeilingTable {
 	t.Helper()
 	look, err := s.Assess(context.Background(), Demand{Axis: ceiling.Axis{Name: "pods-per-node", Unit: "pods/node"}})

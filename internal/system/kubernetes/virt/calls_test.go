@@ -22,7 +22,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/test/ring"
 )
 
-// callsTo is what calls servers, through the API server at an address if there is one.
+// callsTo returns the caller of servers, through the API server at an address if it has one.
 func callsTo(t *testing.T, server string) *calls {
 	t.Helper()
 	c, err := api.NewClient(&rest.Config{Host: server}, "test")

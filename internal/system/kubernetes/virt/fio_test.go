@@ -44,8 +44,8 @@ func TestSumOfIO(t *testing.T) {
 	}
 }
 
-// Who shows the host key that the run gave its machines is logged in to. Whoever
-// shows another is told nothing, and the refusal says both keys.
+// The run logs in to a server that shows the host key that it gave its machines. A server
+// that shows another learns nothing, and the refusal has both keys.
 func TestHostKeys(t *testing.T) {
 	t.Parallel()
 	made, given, err := newKeys()

@@ -175,8 +175,7 @@ func FuzzRaw(f *testing.F) {
 	})
 }
 
-// run starts a job and returns the last report once it was told to end after a
-// number of reports.
+// run starts a job, ends it after a number of reports, and returns the last one.
 func run(t *testing.T, b Binary, job string, reports int) (*Process, Report) {
 	t.Helper()
 	p, err := Start(exec.Command(b.Path, Args(100*time.Millisecond)...), proc.Self(), proc.Start)
@@ -256,7 +255,7 @@ func TestRealFioAgrees(t *testing.T) {
 	}
 }
 
-// What goes wrong under fio is told by its kind.
+// A failure under fio has its kind.
 func TestFailuresAreReported(t *testing.T) {
 	ring.Long(t, "it runs fio in depth")
 	t.Parallel()
@@ -283,7 +282,8 @@ func TestFailuresAreReported(t *testing.T) {
 	}
 }
 
-// What was not as it was written is told by fio's own lines, as 3.33 prints them.
+// fio's own lines report a block that reads otherwise than it was written, as 3.33 prints
+// them.
 func TestAMismatchIsPlaced(t *testing.T) {
 	for _, tt := range []struct{ why, lines, want string }{
 		{"no such line", "fio: pid=1, err=84/file:io_u.c:1876\n", ""},

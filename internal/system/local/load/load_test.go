@@ -154,7 +154,7 @@ func TestOpenLoopDoesNotWaitForAnswers(t *testing.T) {
 	}
 }
 
-// What is wrong is told by its kind.
+// A failure has its kind.
 func TestKindsOfFailure(t *testing.T) {
 	answer := func(text string) func(net.Listener) {
 		return func(l net.Listener) {

@@ -71,7 +71,7 @@ func TestAnswersInPieces(t *testing.T) {
 	}
 }
 
-// retries is whether requests are sent again. Some are where the end of a connection
+// retries says whether requests are sent again. Some are where the end of a connection
 // may be seen before the next request is sent on it.
 type retries int
 
@@ -209,7 +209,7 @@ func TestNobodyListens(t *testing.T) {
 	}
 }
 
-// files is how many files this process has open.
+// files returns how many files this process has open.
 func files(t *testing.T) int {
 	t.Helper()
 	all, err := os.ReadDir("/proc/self/fd")
@@ -314,7 +314,7 @@ func TestSecureConnections(t *testing.T) {
 	}
 }
 
-// The slowest requests and those that failed are told by themselves.
+// The slowest requests and those that failed are reported one by one.
 func TestSingleRequests(t *testing.T) {
 	suite.Long(t, "its servers pause")
 	t.Parallel()

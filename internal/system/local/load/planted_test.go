@@ -24,7 +24,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/router/haproxy"
 )
 
-// fault is what a planted server does with a request in place of answering it.
+// fault names what a planted server does with a request in place of answering it.
 type fault string
 
 const (
@@ -194,7 +194,7 @@ func (p *planted) serve2(raw, conn net.Conn) {
 	}
 }
 
-// protocols are those that a planted server speaks, each as a plan for it.
+// protocols returns a plan for each protocol that a planted server speaks.
 func protocols(t *testing.T) map[string]func(p *planted) load.Plan {
 	t.Helper()
 	pair, err := haproxy.MakeCertificate([]string{"www.planted.test"}, rand.Reader, time.Now())
@@ -340,9 +340,8 @@ func witness(t *testing.T, p *planted, s system.Schedule, sum *total) {
 	}
 }
 
-// What a server does in place of an answer is told as what it was, as often as its
-// log says, and whatever was sent again is counted: the log has each request that
-// was sent, and each that was sent again.
+// A fault in place of an answer has its kind, as often as the server's log says, and
+// requests sent again are counted: the log has each request, and each that was sent again.
 func TestPlantedFaultsAreCounted(t *testing.T) {
 	suite.Long(t, "loads by a schedule, beside the log of a server")
 	t.Parallel()

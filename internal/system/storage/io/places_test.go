@@ -9,7 +9,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// A file system that volumes were made on is told to be gone, or to be read only.
+// A file system with volumes that goes, or becomes read only, is reported.
 func TestFileSystemsThatGo(t *testing.T) {
 	mounted := t.TempDir()
 	if err := unix.Mount("tmpfs", mounted, "tmpfs", 0, "size=1m"); err != nil {

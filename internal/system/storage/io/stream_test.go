@@ -107,7 +107,7 @@ func TestWindowsAddUp(t *testing.T) {
 	}
 }
 
-// A drive's own rate is told where it is steady: a cache that fills is none.
+// A drive's own rate is steady: the rate of a cache that fills is not.
 func TestARateThatIsSteady(t *testing.T) {
 	for _, tt := range []struct {
 		why   string

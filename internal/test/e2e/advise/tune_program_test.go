@@ -22,8 +22,8 @@ func TestTheKubeletTakesItsConfiguration(t *testing.T) {
 	t.Parallel()
 	p := suite.Program(t)
 	dir := t.TempDir()
-	// Whatever of its own the test's machine has, kubelets refuse to run on
-	// version 1 of control groups unless they are told to.
+	// Whatever the test's machine has, kubelets refuse to run on version 1 of control
+	// groups unless a flag allows it.
 	dropIns := filepath.Join(dir, "kubelet.conf.d")
 	if err := os.Mkdir(dropIns, 0o700); err != nil {
 		t.Fatal(err)

@@ -257,7 +257,7 @@ func TestCheckOnlyReads(t *testing.T) {
 	}
 	// Without a workload there is nothing that the user would have to do.
 	checked(t, p, process.ExitPass, "--kubeconfig", reader)
-	// A user that may read nothing is told so, part by part.
+	// A user who may read nothing gets a finding for each part.
 	c = checked(t, p, process.ExitFail, "node-density", "--kubeconfig", nobody)
 	if c.Binding != nil {
 		t.Errorf("without a right %s is said to bind", *c.Binding)
@@ -284,7 +284,7 @@ func TestCheckOnlyReads(t *testing.T) {
 	}
 }
 
-// What an earlier run has left is told, with the command that removes it.
+// check lists what an earlier run left, with the command that removes it.
 func TestCheckTellsOfLeftovers(t *testing.T) {
 	t.Parallel()
 	p := suite.Lab(t, e2e.WideLab()...)

@@ -281,8 +281,8 @@ func TestNamespacesThatChurn(t *testing.T) {
 	}
 }
 
-// burnerConfigKeys are those of jobConfig for a job that states nothing but what the first
-// of kubeBurner's does.
+// burnerConfigKeys lists the keys of jobConfig for a job that states nothing but what the
+// first of kubeBurner's does.
 const burnerConfigKeys = "burst churnConfig cleanup errorOnVerify gc iterationsPerNamespace jobIterations jobPause jobType maxWaitTimeout metricsClosing name namespace namespacedIterations preLoadImages preLoadPeriod qps verifyObjects waitForDeletion waitWhenFinished"
 
 // documentsIn reads the documents of a directory, each of which must have the keys and

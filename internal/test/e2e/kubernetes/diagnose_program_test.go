@@ -238,8 +238,8 @@ func TestASchedulersLimit(t *testing.T) {
 	}
 }
 
-// An etcd that stands still, and one that has no space left, are told from a
-// limit of the load and from each other.
+// An etcd that stands still, and one without space, differ from a limit of the load and
+// from each other.
 func TestStoresThatFail(t *testing.T) {
 	t.Parallel()
 	suite.Long(t, "a store stands still for seconds, and another fills up")

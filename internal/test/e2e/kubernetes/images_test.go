@@ -74,8 +74,8 @@ func theirNode(t *testing.T, p *harness.Program) (selector string, have func(ima
 	return "nodeSelector=node=theirs", have
 }
 
-// An image that the nodes of a cluster cannot have is told of before any load, with
-// the commands that end it.
+// An image that a cluster's nodes cannot have is reported before any load, with the
+// commands that help.
 func TestImagesThatCannotBeHad(t *testing.T) {
 	t.Parallel()
 	p := suite.Lab(t, e2e.WideLab()...)

@@ -106,7 +106,7 @@ func lockDown(t *testing.T, p *harness.Program, name string, pods int64) string 
 	return user
 }
 
-// lockedWorkloads are those that run there.
+// lockedWorkloads returns the workloads that run there.
 func lockedWorkloads() []string {
 	return []string{"node-density", "node-density-cni", "node-density-heavy"}
 }
@@ -171,7 +171,7 @@ func TestWorkloadsRunWhereTheClusterIsLockedDown(t *testing.T) {
 			t.Errorf("%s %q: exit code %d\n%s%s", w, given, got.Code, got.Stdout, got.Stderr)
 			continue
 		}
-		// What binds is told in the quota's own words, also where a controller was refused.
+		// The quota's own words name what binds, also where a controller was refused.
 		if failed := r.Steps[slices.IndexFunc(r.Steps, func(s result.Step) bool { return s.Verdict == slo.Fail })]; !strings.Contains(failed.Reasons[0].Message, "exceeded quota: few") || !strings.Contains(got.Stdout, "exceeded quota: few") {
 			t.Errorf("%s: reasons %+v\n%s", w, failed.Reasons, got.Stdout)
 		}

@@ -74,7 +74,7 @@ func TestNoSecretIsOnRecord(t *testing.T) {
 		run(process.ExitPass, "", "report", dir)
 		e2e.HoldsNothing(t, filepath.Join(p.Dir, dir))
 	}
-	// What a later run needs is told, and the hash knows another value.
+	// The error names what a later run needs; the hash differs for another value.
 	run(process.ExitUsage, "--set password=VALUE", "run", "--resume", "held")
 	run(process.ExitUsage, "is not the one", "run", "--resume", "held", "--set", "password="+e2e.Planted)
 	run(process.ExitUsage, "--set password=VALUE", "run", "held/experiment.yaml", "--dry-run")

@@ -27,7 +27,7 @@ func networkProgram(t *testing.T) *harness.Program {
 	return suite.Program(t)
 }
 
-// Each path carries every request, and what carries it is told.
+// Each path carries every request, and the result names what carries it.
 func TestNetworkPathsCarryWhatIsSent(t *testing.T) {
 	t.Parallel()
 	p := networkProgram(t)

@@ -95,7 +95,7 @@ func flippedIn(t *testing.T, dir, file string, want result.Result, what string) 
 		case !there || !now.Verdict.Decided():
 			undecided++
 		case file != record.HistoryFile:
-			// It is judged by another plan, which is told.
+			// Another plan judges it, and the result says so.
 		case now.Verdict != s.Verdict || encoded(t, now.Objects) != encoded(t, s.Objects) || encoded(t, now.Latency) != encoded(t, s.Latency):
 			t.Errorf("%s: step %d: %s at %g, was %s at %g", what, s.ID, now.Verdict, now.Level, s.Verdict, s.Level)
 		}

@@ -29,7 +29,7 @@ func TestOneExitCodeOfWhatASignalCuts(t *testing.T) {
 		args   []string
 		on     string // when the signal comes
 		signal syscall.Signal
-		says   string // of the code, where it is told
+		says   string // what the output says of the code, "" for nothing
 	}{
 		{"a search", append([]string{"limit", "simulated", "--from", "10"}, goals...), "step 3", syscall.SIGINT, "The exit code, 130, is that of the signal"},
 		{"a sweep", append([]string{"sweep", "simulated", "--levels", "10,20,30"}, goals...), "step 2", syscall.SIGTERM, "The exit code, 143, is that of the signal"},

@@ -370,7 +370,7 @@ func TestAResultComesBeforeTheRemoval(t *testing.T) {
 	})
 }
 
-// A removal that ends is told of too.
+// The record has a removal that ends.
 func TestARemovalIsOnRecord(t *testing.T) {
 	e2e.OnVirtualClock(t, func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "run")
@@ -400,8 +400,8 @@ func TestARateThatIsNotSteady(t *testing.T) {
 	})
 }
 
-// A search begins at a quarter of what is predicted, unless it is told where;
-// it goes by the step that was asked for, and the resolution ends its bracket.
+// A search begins at a quarter of the prediction, or at the level of its flag; it goes by
+// the step that was asked for, and the resolution ends its bracket.
 func TestWhereASearchBeginsAndHowItGoes(t *testing.T) {
 	for _, c := range []struct {
 		why    string

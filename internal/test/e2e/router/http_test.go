@@ -20,7 +20,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/test/e2e"
 )
 
-// seen is what a server was asked for, by its own count.
+// seen counts the requests of a server, by its own count.
 type seen struct {
 	mu     sync.Mutex
 	counts map[string]int
@@ -37,7 +37,7 @@ func (s *seen) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// all are what was asked for and how often, beside the requests before a load.
+// all returns the count of each request, without those before a load.
 func (s *seen) all() (counts map[string]int, sum int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -128,7 +128,7 @@ func TestRoutesAreAnAxis(t *testing.T) {
 	}
 }
 
-// What bound a stream is told, for each thing that can and is planted.
+// A result names what bound a stream, for each cause that can be planted.
 func TestMeasuredRouterBounds(t *testing.T) {
 	quiet := suite.Measures(t)
 	p := e2e.RouterProgram(t, suite)

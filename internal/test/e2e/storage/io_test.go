@@ -433,7 +433,7 @@ func TestMeasuredDepthIsFios(t *testing.T) {
 	}
 }
 
-// A second load of PostgreSQL's pgbench is told beside the IO, and goes with it.
+// The result has a second load of PostgreSQL's pgbench beside the IO, and it ends with it.
 func TestIOBesidePgbench(t *testing.T) {
 	suite.Long(t, "a database is made first")
 	p := e2e.IOProgram(t, suite)

@@ -339,8 +339,8 @@ func TestVolumesOfAGlusterdThatStalls(t *testing.T) {
 	leavesNoVolumes(t, p)
 }
 
-// With multiplexing a hundred volumes take a small part of the memory that they
-// take without, and what an arm saves is told with its interval.
+// With multiplexing a hundred volumes take a small part of the memory that they take
+// without, and the saving of an arm comes with its interval.
 func TestVolumesToAHundred(t *testing.T) {
 	suite.Long(t, "it makes some six hundred volumes")
 	p := volumesProgram(t)
@@ -368,7 +368,7 @@ func TestVolumesToAHundred(t *testing.T) {
 	leavesNoVolumes(t, p)
 }
 
-// A user who is not root, or has no GlusterFS, is told what to do.
+// A user who is not root, or lacks GlusterFS, gets an error with the way to get it.
 func TestVolumesNeedRoot(t *testing.T) {
 	t.Parallel()
 	p := volumesProgram(t)

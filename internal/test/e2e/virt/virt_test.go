@@ -237,7 +237,7 @@ func TestMigrationUnderIO(t *testing.T) {
 	p.LeavesNoProcess(t)
 }
 
-// Without QEMU no lab with real guests is begun, and the way to get it is told.
+// Without QEMU no lab with real guests begins, and the error says how to get it.
 func TestRealGuestsWithoutQEMU(t *testing.T) {
 	t.Parallel()
 	p := suite.Program(t)

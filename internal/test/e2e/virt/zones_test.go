@@ -71,8 +71,8 @@ func TestZones(t *testing.T) {
 	}
 }
 
-// An upgrade is begun once the machines run, and what it took is told: of each
-// operator, and of the migrations that its reboots made.
+// An upgrade begins once the machines run. The result has the time of each operator, and
+// of the migrations that its reboots made.
 func TestUpgrade(t *testing.T) {
 	suite.Long(t, "upgrades a lab")
 	t.Parallel()
