@@ -35,6 +35,7 @@ func comparedPages(t *testing.T) map[string]string {
 	for name, c := range comparisons() {
 		write(name, comparisonPage(t, comparisonInput(c)))
 	}
+	write("unconfirmed", comparisonPage(t, comparisonInput(unconfirmedLines())))
 	c := comparisons()["two ways"]
 	c.Baseline, c.Levels[0].Arm = hostile, "=arm"+hostile
 	c.Levels[0].Series[0].Component = hostile
@@ -50,6 +51,13 @@ func comparedPages(t *testing.T) map[string]string {
 	verdict, why := run.Verdict()
 	write("run", pageIn(t, view.Input{Recorded: chart.Recorded{Result: result.Result{Schema: result.Schema, ObjectKind: pods(), Experiment: "arms", Workload: "node-density", Kind: "ab", Verdict: slo.Verdict(verdict), Why: why, Comparison: &run}}}))
 	return list
+}
+
+// unconfirmedLines is a comparison of load lines, of which one was not confirmed.
+func unconfirmedLines() compare.Comparison {
+	c := comparisons()["lines"]
+	c.Lines[0].Arm.Verdict = string(slo.Inconclusive)
+	return c
 }
 
 // chartsOf are the charts that a comparison's page must have.
@@ -70,7 +78,7 @@ func chartsOf(c compare.Comparison) []string {
 func everyComparisonIsDrawn(p *tab, pages map[string]string) {
 	t := p.t
 	all := comparisons()
-	all["hostile"], all["run"] = all["two ways"], all["grid"]
+	all["hostile"], all["run"], all["unconfirmed"] = all["two ways"], all["grid"], unconfirmedLines()
 	for name, path := range pages {
 		for i, look := range []struct {
 			width   int64
@@ -101,8 +109,14 @@ func everyComparisonIsDrawn(p *tab, pages map[string]string) {
 			if !slices.Equal(charts, want) {
 				t.Errorf("%s: charts %v, want %v", what, charts, want)
 			}
+			if name == "unconfirmed" {
+				if said := eval[string](p, `document.querySelector('#lines-chart svg').textContent`); strings.Count(said, "not confirmed") != 1 {
+					t.Errorf("%s: the chart does not say once that a line is not confirmed: %s", what, said)
+				}
+			}
 			p.textsAreWithin(what)
 			p.sound(what, look.colours)
+			p.tables(what, look.width == 1280 && name != "hostile")
 			p.quiet(what)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -19,7 +20,11 @@ func gridPages(t *testing.T) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
 	list := make(map[string]string)
-	for name, g := range grids() {
+	all := grids()
+	unconfirmed := grids()["searches"]
+	unconfirmed.Cells[0].Verdict = slo.Inconclusive
+	all["unconfirmed"] = unconfirmed
+	for name, g := range all {
 		list[name] = filepath.Join(dir, strings.ReplaceAll(name, " ", "-")+"-"+record.ReportFile)
 		must(t, os.WriteFile(list[name], []byte(gridPage(t, g)), 0o644))
 	}
@@ -39,6 +44,7 @@ func everyGridIsDrawn(p *tab, pages map[string]string) {
 	}
 	want := map[string][]string{
 		"searches":      slices.Concat(numbered("capacity", 5), numbered("cell", 6), numbered("pairs", 2)),
+		"unconfirmed":   slices.Concat(numbered("capacity", 5), numbered("cell", 6), numbered("pairs", 2)),
 		"sweeps":        slices.Concat(numbered("cell", 3), numbered("pairs", 2)),
 		"one level":     {"cells-chart", "pairs-chart-0"},
 		"one level p99": {"cells-chart", "pairs-chart-0"},
@@ -67,8 +73,13 @@ func everyGridIsDrawn(p *tab, pages map[string]string) {
 			if !slices.Equal(charts, want[name]) {
 				t.Errorf("%s: charts %v, want %v", what, charts, want[name])
 			}
+			// An unconfirmed level is no load line: not in its cell's chart, and not against what was varied.
+			if lines := eval[[]int](p, `['#cell-chart-0 .bracket-held', '#cell-chart-0 .held-line', '#capacity-chart-0 .step-unsure'].map(s => document.querySelectorAll(s).length)`); name == "unconfirmed" && !slices.Equal(lines, []int{0, 1, 1}) || name == "searches" && !slices.Equal(lines, []int{1, 0, 0}) {
+				t.Errorf("%s: load lines, lines of unconfirmed levels and such levels: %v", what, lines)
+			}
 			p.textsAreWithin(what)
 			p.sound(what, look.colours)
+			p.tables(what, look.width == 1280 && name != "hostile")
 			p.quiet(what)
 		}
 	}
@@ -78,12 +89,12 @@ func gridByKeyboard(p *tab, pages map[string]string) {
 	t := p.t
 	p.look(1280, "light")
 	for _, tt := range []struct{ page, chart, key, says string }{
-		{"searches", "cell-chart-0", "ArrowRight", "Step 2, 21 objects/place: failed"},
+		{"searches", "cell-chart-0", "ArrowRight", "Step 2, 21 objects/place: fail"},
 		{"searches", "pairs-chart-1", "ArrowDown", "places 4 against 2, limit=40: equivalent: change +0.0%"},
 		{"searches", "capacity-chart-0", "ArrowRight", "limit=40: held 40 objects/place"},
-		{"sweeps", "cell-chart-0", "ArrowRight", "round 2: held: p99 20 ms, mean 20 ms"},
+		{"sweeps", "cell-chart-0", "ArrowRight", "round 2: pass: p99 20 ms, mean 20 ms"},
 		{"sweeps", "pairs-chart-0", "ArrowDown", "latency lognormal:3ms,30ms against lognormal:2ms,20ms, capacity=1500 at 1000"},
-		{"one level", "cells-chart", "ArrowDown", "image=b, round 1: held"},
+		{"one level", "cells-chart", "ArrowDown", "image=b, round 1: pass"},
 	} {
 		p.openFile(pages[tt.page])
 		stage := `document.querySelector('#` + tt.chart + ` .stage')`

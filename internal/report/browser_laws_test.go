@@ -77,6 +77,7 @@ func everyLawIsDrawn(p *tab, pages map[string]string) {
 				}
 			}
 			p.sound(what, look.colours)
+			p.tables(what, look.width == 1280 && name != "hostile")
 			p.quiet(what)
 		}
 		lines := eval[int](p, `document.querySelectorAll('#laws figure .law-line').length`)

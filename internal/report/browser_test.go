@@ -163,12 +163,76 @@ const wide = `(() => {
 	return [over > 0 ? 'page by ' + over : '', ...out.map(e => e.tagName + '.' + e.className)].filter(Boolean)
 })()`
 
+// unsaid names the tables that are wider than their place without a line above them that says so, and those
+// below such a line that are not.
+const unsaid = `[...document.querySelectorAll('.scroll')].filter(e => e.getClientRects().length && e.scrollWidth > e.clientWidth + 1 !== Boolean(e.previousElementSibling?.matches('.goes-on') && e.previousElementSibling.getClientRects().length)).map(e => e.ariaLabel)`
+
+// cut finds the words of tables that go on in another line.
+const cut = `(() => {
+	const found = []
+	for (const cell of document.querySelectorAll('th, td')) {
+		if (!cell.getClientRects().length) continue
+		const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT)
+		for (let node; node = texts.nextNode();) {
+			const top = i => { const r = document.createRange(); r.setStart(node, i); r.setEnd(node, i + 1); return r.getClientRects()[0]?.top }
+			for (const word of node.data.matchAll(/\w{2,}/g)) {
+				if (Math.abs(top(word.index) - top(word.index + word[0].length - 1)) > 4) found.push(cell.innerText.slice(0, 60))
+			}
+		}
+	}
+	return found
+})()`
+
+// tables finds every table whole, or said to go on, and every word in one line, with all that folds open.
+func (p *tab) tables(what string, desk bool) {
+	p.t.Helper()
+	must(p.t, chromedp.Do(p.ctx, chromedp.Evaluate[chromedp.Void](`for (const d of document.querySelectorAll('details:not([open])')) { d.open = true; d.dataset.opened = '' }`)))
+	eval[bool](p, `new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`)
+	for _, name := range eval[[]string](p, unsaid) {
+		p.t.Errorf("%s: nothing says rightly whether columns are out of sight: %s", what, name)
+	}
+	for _, text := range eval[[]string](p, cut) {
+		p.t.Errorf("%s: a word is cut: %q", what, text)
+	}
+	if desk {
+		for _, name := range eval[[]string](p, `[...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.ariaLabel)`) {
+			p.t.Errorf("%s: a desk is too narrow for a table: %s", what, name)
+		}
+	}
+	if small := eval[int](p, `[...document.querySelectorAll('.strip text')].filter(e => e.getBoundingClientRect().height < 11).length`); small > 0 {
+		p.t.Errorf("%s: %d figures of a time line are too small to be read", what, small)
+	}
+	must(p.t, chromedp.Do(p.ctx, chromedp.Evaluate[chromedp.Void](`for (const d of document.querySelectorAll('[data-opened]')) { d.open = false; delete d.dataset.opened }`)))
+}
+
+// lines finds the level of a search drawn as its load line only if it was confirmed.
+func (p *tab) lines(what string, confirmed bool) {
+	p.t.Helper()
+	want := map[string]int{"#ladder-chart .load-line": 0, "#ladder-chart .load-mark": 0, "#ladder-chart .held-line": 1, ".mark .line.unsure": 1}
+	if confirmed {
+		want = map[string]int{"#ladder-chart .load-line": 1, "#ladder-chart .load-mark": 1, "#ladder-chart .held-line": 0, ".mark .line.unsure": 0}
+	}
+	for selector, n := range want {
+		if got := eval[int](p, `document.querySelectorAll('`+selector+`').length`); got != n {
+			p.t.Errorf("%s: %d elements %s, want %d", what, got, selector, n)
+		}
+	}
+	for _, part := range []string{"#ladder-chart", ".mark"} {
+		if said := eval[bool](p, `document.querySelector('`+part+`').textContent.includes('not confirmed')`); said == confirmed {
+			p.t.Errorf("%s: %s says that the level is not confirmed: %t", what, part, said)
+		}
+	}
+}
+
 // A page draws its charts in Chromium, on a desk and on a phone: the smoke test of
 // that part.
 func TestAPageInABrowser(t *testing.T) {
 	ctx := newBrowser(t)
-	dirs := map[string]record.Dir{"goals": pages(t)["goals"]}
-	must(t, WriteFile(dirs["goals"]))
+	all := pages(t)
+	dirs := map[string]record.Dir{"goals": all["goals"], "killed": all["killed"]}
+	for _, dir := range dirs {
+		must(t, WriteFile(dir))
+	}
 	everyChartIsDrawn(newTab(t, ctx), dirs)
 }
 
@@ -244,6 +308,10 @@ func everyChartIsDrawn(p *tab, dirs map[string]record.Dir) {
 				t.Errorf("%s: charts %v, want 7 and those of laws", what, charts)
 			}
 			p.sound(what, look.colours)
+			p.tables(what, look.width == 1280)
+			if name == "killed" || name == "limit" {
+				p.lines(what, name == "limit")
+			}
 			if look.width == 1280 {
 				p.roomy(what)
 			}

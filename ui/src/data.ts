@@ -90,6 +90,9 @@ export interface ByLabel {
   cut?: number
 }
 
+// A level that held is a load line once its confirmations passed.
+export const isConfirmed = (of: { verdict: string }) => of.verdict === 'pass'
+
 export interface LoadLine {
   unit: string
   level: number | null
@@ -120,6 +123,7 @@ export const called = (m: { metric: string; title?: string }): string => m.title
 export interface Bracket {
   level: number | null
   lowestFailing: number | null
+  verdict: string
   confirmations: string
   binding: string
 }

@@ -2,9 +2,9 @@
 // the changes between cells; and the load line against what was varied.
 
 import { scaleLinear, scaleLog } from 'd3-scale'
-import { called, type Capacity, type Grid, type GridCell, type GridPair, type Interval, type Run } from './data'
+import { called, isConfirmed, type Capacity, type Grid, type GridCell, type GridPair, type Interval, type Run } from './data'
 import { byId, choose, svg, widthOf } from './dom'
-import { change, figure, number, quantile, said, short, tick } from './format'
+import { change, figure, number, quantile, said, short, tick, tone } from './format'
 import { canvas, frame, glyph, titled, xAxis, yAxis, type Drawing, type Mark } from './frame'
 import { changes, saysChange, type ChangeRow } from './forest'
 import { columns, stepAxis } from './ladder'
@@ -24,7 +24,7 @@ export function grid(run: Run, g: Grid): void {
   })
   g.curves.forEach((c, i) => {
     const host = byId(`capacity-chart-${i}`)
-    if (host) capacity(c, g.curves.filter((o) => o.key === c.key), host)
+    if (host) capacity(g, c, host)
   })
 }
 
@@ -62,7 +62,7 @@ function search(run: Run, g: Grid) {
     const room = x(1) - x(0)
     const body: Node[] = [yAxis(y.ticks(4), y.at, left, right, number), titled(inCell(run.unit || 'level', y.log), 0, 14, 'start', 'tick')]
     const line = c.loadLine
-    if (line?.level != null) body.push(svg('path', { class: 'bracket-held', d: `M${left} ${y.at(line.level)}H${right}` }))
+    if (line?.level != null) body.push(svg('path', { class: isConfirmed(c) ? 'bracket-held' : `held-line v-${tone(c.verdict)}`, d: `M${left} ${y.at(line.level)}H${right}` }))
     if (line?.lowestFailing != null) body.push(svg('path', { class: 'fail-line', d: `M${left} ${y.at(line.lowestFailing)}H${right}` }))
     body.push(svg('path', { class: 'way', d: c.steps.map((s, i) => `${i ? 'L' : 'M'}${x(i).toFixed(1)} ${y.at(s.level).toFixed(1)}`).join('') }))
     const r = Math.max(2, Math.min(5, room / 2 - 0.5))
@@ -216,7 +216,9 @@ function pairs(g: Grid, key: string, host: HTMLElement, controls: HTMLElement): 
 }
 
 // The load line against a number: each bracket as a bar.
-function capacity(c: Capacity, alike: Capacity[], host: HTMLElement): void {
+function capacity(g: Grid, c: Capacity, host: HTMLElement): void {
+  const alike = g.curves.filter((o) => o.key === c.key)
+  const sure = new Set(g.cells.filter(isConfirmed).map((cell) => cell.name))
   const xs = alike.flatMap((o) => o.points.map((p) => p.value))
   const ys = alike.flatMap((o) => o.points.flatMap((p) => [p.level, p.lowestFailing])).filter((v): v is number => v != null)
   frame(host, `Load line against ${c.key}`, (width): Drawing => {
@@ -233,7 +235,7 @@ function capacity(c: Capacity, alike: Capacity[], host: HTMLElement): void {
       const end = Math.min(Math.max(...xs), Math.max(...ys) / ratio)
       if (end > first.value) body.push(svg('path', { class: 'law-linear', d: `M${x.at(first.value)} ${y.at(first.level!)}L${x.at(end)} ${y.at(ratio * end)}` }))
     }
-    const held = c.points.filter((p) => p.level != null)
+    const held = c.points.filter((p) => p.level != null && sure.has(p.cell))
     body.push(svg('path', { class: 'mean of-p99', d: held.map((p, i) => `${i ? 'L' : 'M'}${x.at(p.value).toFixed(1)} ${y.at(p.level!).toFixed(1)}`).join('') }))
     const row = c.points.map((p): Mark => {
       const at = x.at(p.value)
@@ -242,12 +244,12 @@ function capacity(c: Capacity, alike: Capacity[], host: HTMLElement): void {
         const high = y.at(p.lowestFailing)
         body.push(svg('rect', { class: 'bracket-open', x: at - 6, y: high, width: 12, height: Math.max(low - high, 0.5) }), svg('path', { class: 'fail-cap', d: `M${at - 8} ${high}h16` }))
       } else if (p.level != null) body.push(svg('path', { class: 'more of-p99', d: `M${at - 6} ${low - 9}l6 -9l6 9z` }))
-      if (p.level != null) body.push(svg('circle', { class: 'step-held', cx: at, cy: low, r: 5 }), titled(number(p.level), at, low + 20, 'middle', 'row-value'))
+      if (p.level != null) body.push(svg('circle', { class: sure.has(p.cell) ? 'step-held' : 'step-unsure', cx: at, cy: low, r: 5 }), titled(number(p.level), at, low + 20, 'middle', 'row-value'))
       const gain = p.gain
       return {
         x: at, y: low, title: `${c.key}=${number(p.value)}`,
         rows: [
-          ['held', place(p.level, c.unit)], ['failed', place(p.lowestFailing, c.unit)], ...(p.binding ? [['bound by', p.binding] as [string, string]] : []),
+          [sure.has(p.cell) ? 'held' : 'held, not confirmed', place(p.level, c.unit)], ['failed', place(p.lowestFailing, c.unit)], ...(p.binding ? [['bound by', p.binding] as [string, string]] : []),
           ...(gain ? [['grows for each % more', `${gain.lo == null || gain.hi == null || gain.value == null ? '' : `${gain.value.toFixed(2)}%, `}${within(gain, (v) => `${v.toFixed(2)}%`)}`] as [string, string]] : []),
         ],
       }

@@ -2,9 +2,9 @@
 // made, and below it how long the step's objects took.
 
 import { scaleLinear, scaleLog } from 'd3-scale'
-import { things, type Latency, type Run, type Step } from './data'
+import { isConfirmed, things, type Latency, type Run, type Step } from './data'
 import { choose, segments, svg, widthOf } from './dom'
-import { count, number, quantile, said, seconds, tick } from './format'
+import { count, number, quantile, said, seconds, tick, tone } from './format'
 import { canvas, frame, glyph, titled, yAxis, type Drawing, type Mark } from './frame'
 
 // The x of each step: a column for each, side by side.
@@ -50,7 +50,9 @@ export function ladder(run: Run, host: HTMLElement, controls: HTMLElement): void
 
   const render = (width: number): Drawing => {
     const narrow = width < 620
-    const [left, right] = [56, width - (narrow ? 10 : goals.length > 1 ? 176 : 132)]
+    const lines = goals.filter((g) => g.loadLine)
+    const unsure = lines.some((g) => g.loadLine!.level != null && !isConfirmed(g))
+    const [left, right] = [56, width - (narrow ? 10 : (goals.length > 1 ? 176 : 132) + (unsure ? 48 : 0))]
     const x = columns(steps.length, left, right)
     const end = Math.min(right, x(steps.length - 1) + (x(1) - x(0)) / 2)
     const [top, bottom] = [56, narrow ? 236 : 276]
@@ -72,7 +74,6 @@ export function ladder(run: Run, host: HTMLElement, controls: HTMLElement): void
       from = i
     }
 
-    const lines = goals.filter((g) => g.loadLine)
     const all = [...steps.flatMap((s) => [s.levelReached, s.effectiveLevel ?? 0]), ...lines.flatMap((g) => [g.loadLine!.level ?? 0, g.loadLine!.lowestFailing ?? 0])]
     const y = scaleLinear([0, Math.max(...all, 1e-9) * 1.12], [bottom, top])
     svgs.push(yAxis(y.ticks(5), y, left, end, number))
@@ -88,22 +89,28 @@ export function ladder(run: Run, host: HTMLElement, controls: HTMLElement): void
       }
       else texts.push({ at: y(value), value, names: [name], cls })
     }
-    lines.forEach((g, i) => {
+    const chosen = goals[goal]
+    lines.forEach((g) => {
       const line = g.loadLine!
       if (line.level != null) {
-        svgs.push(svg('line', { class: i === goal ? 'load-line' : 'load-line further', x1: left, x2: end, y1: y(line.level), y2: y(line.level) }))
-        svgs.push(svg('circle', { class: 'load-mark', cx: end, cy: y(line.level), r: i === goal ? 6 : 3.5 }))
-        tell(line.level, g.name, i === goal ? 'line-text' : 'line-text further')
+        const kind = isConfirmed(g) ? 'load' : 'held'
+        const rest = `${kind === 'held' ? ` v-${tone(g.verdict)}` : ''}${g === chosen ? '' : ' further'}`
+        svgs.push(svg('line', { class: `${kind}-line${rest}`, x1: left, x2: end, y1: y(line.level), y2: y(line.level) }))
+        if (kind === 'load') svgs.push(svg('circle', { class: 'load-mark', cx: end, cy: y(line.level), r: g === chosen ? 6 : 3.5 }))
+        tell(line.level, g.name, `${kind}-text${rest}`)
       }
       if (line.lowestFailing != null) {
-        svgs.push(svg('line', { class: i === goal ? 'fail-line' : 'fail-line further', x1: left, x2: end, y1: y(line.lowestFailing), y2: y(line.lowestFailing) }))
-        tell(line.lowestFailing, g.name, i === goal ? 'fail-text' : 'fail-text further')
+        svgs.push(svg('line', { class: g === chosen ? 'fail-line' : 'fail-line further', x1: left, x2: end, y1: y(line.lowestFailing), y2: y(line.lowestFailing) }))
+        tell(line.lowestFailing, g.name, g === chosen ? 'fail-text' : 'fail-text further')
       }
     })
-    const text = (t: (typeof texts)[number]) => (t.cls.startsWith('line') ? 'load line ' : 'fails ') + number(t.value) + (goals.length > 1 ? ` (${t.names.length === goals.length ? 'all' : t.names.join(', ')})` : '')
+    const kinds: Record<string, (v: string) => string> = { 'load-text': (v) => `load line ${v}`, 'held-text': (v) => `${v} held, not confirmed`, 'fail-text': (v) => `fails ${v}` }
+    const text = (t: (typeof texts)[number]) => kinds[t.cls.split(' ')[0]!]!(number(t.value)) + (goals.length > 1 ? ` (${t.names.length === goals.length ? 'all' : t.names.join(', ')})` : '')
     texts.sort((a, b) => a.at - b.at)
-    if (narrow) svgs.push(titled(texts.filter((t) => t.cls === 'line-text').map(text).join(', '), right, 14, 'end', 'line-text'))
-    else {
+    if (narrow) {
+      const own = texts.find((t) => !t.cls.startsWith('fail') && !t.cls.includes('further'))
+      if (own) svgs.push(titled(text(own), right, 14, 'end', own.cls))
+    } else {
       let last = top - 16
       for (const t of texts) {
         last = Math.max(t.at + 4, last + 15)

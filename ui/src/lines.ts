@@ -2,7 +2,7 @@
 // open up to what failed.
 
 import { scaleLinear } from 'd3-scale'
-import type { Bracket, Run } from './data'
+import { isConfirmed, type Bracket, type Run } from './data'
 import { svg } from './dom'
 import { change, number, said, short } from './format'
 import { canvas, frame, glyph, titled, xAxis, type Drawing, type Mark } from './frame'
@@ -31,12 +31,13 @@ export function lines(run: Run, host: HTMLElement): void {
         const text = narrow ? y - 6 : y + 14
         body.push(titled(short(name, narrow ? 22 : 20), narrow ? left : 8, text, 'start', 'row-name'))
         const level = b.level ?? 0
-        if (b.level != null) body.push(svg('rect', { class: `held ${cls}`, x: left, y, width: Math.max(x(level) - left, 1), height: h, rx: 3 }))
+        const unsure = b.level != null && !isConfirmed(b)
+        if (b.level != null) body.push(svg('rect', { class: `${unsure ? 'open' : 'held'} ${cls}`, x: left, y, width: Math.max(x(level) - left, 1), height: h, rx: 3 }))
         if (b.lowestFailing != null) {
           body.push(svg('rect', { class: `open ${cls}`, x: x(level), y: y + 0.75, width: Math.max(x(b.lowestFailing) - x(level), 0), height: h - 1.5 }))
           body.push(svg('line', { class: 'fail-cap', x1: x(b.lowestFailing), x2: x(b.lowestFailing), y1: y - 4, y2: y + h + 4 }))
         } else if (b.level != null) body.push(svg('path', { class: `more ${cls}`, d: `M${x(level) + 3} ${y + 2}l9 ${h / 2 - 2}l-9 ${h / 2 - 2}` }))
-        const says = b.level == null ? (b.lowestFailing == null ? 'unknown' : `below ${number(b.lowestFailing)}`) : b.lowestFailing == null ? `at least ${number(b.level)}` : `${number(b.level)}, fails at ${number(b.lowestFailing)}`
+        const says = (b.level == null ? (b.lowestFailing == null ? 'unknown' : `below ${number(b.lowestFailing)}`) : b.lowestFailing == null ? `at least ${number(b.level)}` : `${number(b.level)}, fails at ${number(b.lowestFailing)}`) + (unsure ? ', not confirmed' : '')
         body.push(titled(says, width - 4, text, 'end', 'row-value'))
         rows.push([{
           x: x(b.level ?? b.lowestFailing ?? 0), y: y + h / 2, title: `${name}, goal ${line.goal}`,

@@ -6,7 +6,7 @@ import { byLabel } from './by'
 import { cdf } from './cdf'
 import { downloads } from './csv'
 import { readRun } from './data'
-import { byId } from './dom'
+import { byId, html } from './dom'
 import { grid } from './grid'
 import { ladder } from './ladder'
 import { laws } from './laws'
@@ -48,6 +48,15 @@ function copying(): void {
   }
 }
 
+// Above a table that is wider than its place stands that it can be scrolled.
+function scrolling(): void {
+  for (const place of document.querySelectorAll<HTMLElement>('.scroll')) {
+    const hint = html('p', { class: 'goes-on', hidden: '' }, 'More columns: scroll sideways \u2192')
+    place.before(hint)
+    new ResizeObserver(() => (hint.hidden = place.scrollWidth <= place.clientWidth + 1)).observe(place)
+  }
+}
+
 // On paper everything is open.
 function printing(): void {
   let opened: HTMLDetailsElement[] = []
@@ -65,6 +74,7 @@ document.documentElement.classList.add('scripted')
 theme()
 copying()
 printing()
+scrolling()
 const part = <T extends HTMLElement>(id: string, then: (e: T) => void) => {
   const e = byId(id) as T | null
   if (e) then(e)

@@ -17,9 +17,11 @@ func Between(start, moment string) float64 {
 	return to.Sub(from).Seconds()
 }
 
-// Strip is a step's time from left to right, with a mark for each breach.
+// Strip is a step's time from left to right, with a mark for each breach. What lies along it is in percent
+// of its width, so that figures are as large on a phone; heights are in pixels.
 type Strip struct {
 	Marks     []stripMark
+	From, To  float64 // of the line of time
 	Hold      float64 // the begin of the hold, 0 without one
 	HoldWidth float64
 	Took      float64 // in seconds
@@ -32,21 +34,14 @@ type stripMark struct {
 	Decided bool
 }
 
-// Left returns the left edge of the mark's square.
-func (m stripMark) Left() float64 { return m.X - 10 }
-
-// Top returns its upper edge.
-func (m stripMark) Top() float64 { return m.Y - 10 }
-
-// TextY returns the height of its number.
-func (m stripMark) TextY() float64 { return m.Y + 4.5 }
-
-// The strip's measures, in units of its picture.
+// The strip's measures: lanes in pixels, all else in percent of its width. A mark of 20 pixels has stripRoom
+// on a phone, whose strip is 320 pixels wide.
 const (
-	stripLeft  = 14.0
-	stripWidth = 972.0
+	stripFrom  = 3.4
+	stripTo    = 96.6
+	stripRoom  = 6.8
 	stripLane  = 24.0
-	stripLanes = 5
+	stripLanes = 8
 )
 
 // StripOf returns the strip of a step.
@@ -55,18 +50,18 @@ func StripOf(s result.Step) Strip {
 	if !(took > 0) {
 		took = 1
 	}
-	x := func(seconds float64) float64 { return stripLeft + stripWidth*min(max(seconds/took, 0), 1) }
-	p := Strip{Took: took}
+	x := func(seconds float64) float64 { return stripFrom + (stripTo-stripFrom)*min(max(seconds/took, 0), 1) }
+	p := Strip{Took: took, From: stripFrom, To: stripTo}
 	if s.ReachSeconds != nil {
-		p.Hold = math.Round(x(*s.ReachSeconds))
-		p.HoldWidth = stripLeft + stripWidth - p.Hold
+		p.Hold = math.Round(10*x(*s.ReachSeconds)) / 10
+		p.HoldWidth = stripTo - p.Hold
 	}
 	var free [stripLanes]float64 // the begin of the free part of a lane
 	lanes := 1
 	for i, b := range s.Breaches {
-		m := stripMark{N: i + 1, Decided: b.Decided, X: math.Round(10*x(Between(s.Start, b.Time))) / 10}
+		m := stripMark{N: i + 1, Decided: b.Decided, X: math.Round(100*x(Between(s.Start, b.Time))) / 100}
 		if math.IsNaN(m.X) {
-			m.X = stripLeft
+			m.X = stripFrom
 		}
 		lane := 0
 		for l := range free {
@@ -78,7 +73,7 @@ func StripOf(s result.Step) Strip {
 				lane = l
 			}
 		}
-		free[lane] = m.X + 26
+		free[lane] = m.X + stripRoom
 		lanes = max(lanes, lane+1)
 		m.Y = float64(lane)
 		p.Marks = append(p.Marks, m)
@@ -94,7 +89,7 @@ func StripOf(s result.Step) Strip {
 func (s Strip) Base() float64 { return s.Height - 24 }
 
 // HoldText returns the place of the word over the hold.
-func (s Strip) HoldText() float64 { return min(max(s.Hold, 110), 890) }
+func (s Strip) HoldText() float64 { return min(max(s.Hold, 20), 72) }
 
 // Foot returns the height of its figures.
 func (s Strip) Foot() float64 { return s.Height - 6 }

@@ -10,6 +10,8 @@ import (
 	"io"
 	"strings"
 
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report/view"
 	"plimsoll.dev/plimsoll/internal/text/redact"
@@ -34,7 +36,7 @@ func Write(w io.Writer, p view.Page) error {
 	if err != nil {
 		return err
 	}
-	t, err := template.New("page.html").Funcs(view.Words()).Funcs(template.FuncMap{"named": named}).ParseFS(templates, "*.html")
+	t, err := template.New("page.html").Funcs(view.Words()).Funcs(template.FuncMap{"named": named, "soft": soft, "fold": fold, "unsure": isUnsure}).ParseFS(templates, "*.html")
 	if err != nil {
 		return err
 	}
@@ -76,6 +78,36 @@ func (t namedTable) Class(column int) string {
 		return "wrap"
 	}
 	return ""
+}
+
+// soft lets a browser break a name after slashes, as it does after hyphens. Text of several words breaks
+// between them.
+func soft(text string) any {
+	if !strings.Contains(text, "/") || strings.ContainsAny(text, " \u00a0") {
+		return text
+	}
+	return template.HTML(strings.ReplaceAll(template.HTMLEscapeString(text), "/", "/<wbr>"))
+}
+
+// figures is a list of figures of which a cell shows some.
+type figures struct {
+	Shown string
+	Rest  []string
+}
+
+// fold returns a list of figures, of which a cell shows four at once.
+func fold(list string) figures {
+	const few = 4
+	all := strings.Split(list, ", ")
+	if len(all) <= few+1 { // "and 1 more" would save nothing
+		return figures{Shown: list}
+	}
+	return figures{strings.Join(all[:few], ", "), all[few:]}
+}
+
+// isUnsure reports whether a line's level held and was not confirmed.
+func isUnsure(l *result.LoadLine, v slo.Verdict) bool {
+	return l != nil && l.Level != nil && v != slo.Pass
 }
 
 // HashSource lets one text run as script or style, and no other.
