@@ -165,6 +165,7 @@ type Host struct {
 // Consent says what a user must agree to.
 type Consent struct {
 	System   string   // what would be loaded, in a line
+	Load     string   // how much in all and how fast, "" where System says so
 	Why      string   // it is asked
 	Warnings []string // before the answer
 	Reboots  int      // nodes that are rebooted, which takes an agreement of its own

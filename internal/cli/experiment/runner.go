@@ -184,11 +184,15 @@ func (r *runner) agree(ctx context.Context, c *system.Consent) error {
 	if err := r.agreeToReboots(ctx, c.Reboots, c.Once); err != nil {
 		return err
 	}
+	load := r.extent()
+	if c.Load != "" {
+		load += ": " + c.Load
+	}
 	if r.Yes {
-		r.p.Logf("loading %s\n", c.System)
+		r.p.Logf("loading %s with %s (%s)\n", c.System, r.workload.Name, load)
 		return nil
 	}
-	err := r.p.Confirm(ctx, c.System, c.Why, fmt.Sprintf("This %s. Load it with %s (%s)?", c.Why, r.workload.Name, r.extent()))
+	err := r.p.Confirm(ctx, c.System, c.Why, fmt.Sprintf("This %s. Load it with %s (%s)?", c.Why, r.workload.Name, load))
 	r.Yes = err == nil // for further cells as well
 	return err
 }
@@ -222,6 +226,9 @@ func (r *runner) agreeToReboots(ctx context.Context, n int, once bool) error {
 func (r *runner) extent() string {
 	a := r.plan.Axis
 	unit := a.Name
+	if axis, err := r.workload.Axis(a.Name); err == nil {
+		unit = axis.Unit
+	}
 	switch {
 	case a.Search != nil:
 		return fmt.Sprintf("up to %g %s", a.Search.Max, unit)

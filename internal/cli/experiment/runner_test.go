@@ -8,8 +8,36 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/cli/screen"
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/system"
 )
+
+// pods returns a workload along pods per node.
+func pods() *workload.Workload {
+	return &workload.Workload{Name: "node-density", Axes: []workload.Axis{{Name: "pods-per-node", Unit: "pods/node"}}}
+}
+
+// The question has the highest level, the load in all and its pace.
+func TestConsentSaysHowMuch(t *testing.T) {
+	level := 40.0
+	for _, tt := range []struct {
+		why  string
+		axis plan.Axis
+		load string
+		want string
+	}{
+		{"a search", plan.Axis{Name: "pods-per-node", Search: &plan.Search{Max: 110}}, "at most 330 pods on 3 nodes", "Load it with node-density (up to 110 pods/node: at most 330 pods on 3 nodes)? [y/N] "},
+		{"a sweep", plan.Axis{Name: "pods-per-node", Levels: []float64{5, 20, 10}}, "", "Load it with node-density (up to 20 pods/node)? [y/N] "},
+		{"one level", plan.Axis{Name: "pods-per-node", Level: &level}, "20 requests a second", "Load it with node-density (40 pods/node: 20 requests a second)? [y/N] "},
+	} {
+		var log strings.Builder
+		r := &runner{p: &process.Process{Stdin: strings.NewReader("y\n"), StdinTerminal: true, Console: screen.Console{Stderr: &log}}, plan: &plan.Plan{Axis: tt.axis}, workload: pods()}
+		if err := r.agree(t.Context(), &system.Consent{System: "a cluster", Load: tt.load}); err != nil || !strings.HasSuffix(log.String(), tt.want) {
+			t.Errorf("%s: %v, asked %q, want %q", tt.why, err, log.String(), tt.want)
+		}
+	}
+}
 
 // That nodes are rebooted is agreed to by their number, which --yes does not say.
 func TestAgreementToReboots(t *testing.T) {
@@ -32,7 +60,7 @@ func TestAgreementToReboots(t *testing.T) {
 		if tt.why == "nothing is rebooted" {
 			n = 0
 		}
-		r := &runner{p: &process.Process{Stdin: strings.NewReader(tt.answer), StdinTerminal: tt.terminal, Console: screen.Console{Stderr: &log}}, consent: consent{Yes: true, Reboots: tt.given}}
+		r := &runner{p: &process.Process{Stdin: strings.NewReader(tt.answer), StdinTerminal: tt.terminal, Console: screen.Console{Stderr: &log}}, consent: consent{Yes: true, Reboots: tt.given}, plan: new(plan.Plan), workload: pods()}
 		err := r.agree(context.Background(), &system.Consent{System: "a cluster", Reboots: n})
 		if (err != nil) != (tt.code != 0) {
 			t.Errorf("%s: %v", tt.why, err)

@@ -73,8 +73,8 @@ func (p *picture) draw(width, height int) []line {
 type rung struct {
 	name    string
 	current bool
-	held    int
-	failed  int
+	pass    int
+	fail    int
 	unknown int // inconclusive or invalid
 	detail  string
 }
@@ -100,9 +100,9 @@ func (p *picture) ladder() []*rung {
 		r := at(s.Arm, s.Level)
 		switch s.Verdict {
 		case slo.Pass:
-			r.held++
+			r.pass++
 		case slo.Fail:
-			r.failed++
+			r.fail++
 		default:
 			r.unknown++
 		}
@@ -143,7 +143,7 @@ func (r *rung) line(unit int) line {
 		n     int
 		word  string
 		style style
-	}{{r.held, "held", green}, {r.failed, "failed", red}, {r.unknown, "undecided", yellow}} {
+	}{{r.pass, "pass", green}, {r.fail, "fail", red}, {r.unknown, "inconclusive", yellow}} {
 		if v.n == 0 {
 			continue
 		}

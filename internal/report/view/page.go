@@ -196,7 +196,7 @@ func factsOf(r result.Result, data chart.Data) []fact {
 			}
 		}
 		seconds := max(data.Times[len(data.Times)-1][1]-data.Times[0][0], 0)
-		add("Steps", strconv.Itoa(len(r.Steps)), fmt.Sprintf("%d held; %s in all", held, words.Span(seconds)))
+		add("Steps", strconv.Itoa(len(r.Steps)), fmt.Sprintf("%d passed; %s in all", held, words.Span(seconds)))
 	}
 	if s := lineStep(r); s != nil && r.Comparison == nil {
 		if l, ok := s.Latency[data.Arrived]; ok && l.N > 0 {

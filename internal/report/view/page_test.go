@@ -95,12 +95,12 @@ func TestFacts(t *testing.T) {
 	sweep := twoSteps()
 	sweep.LoadLine, sweep.Fidelity.TimeScale = nil, 60
 	data := chart.Data{Arrived: "Ready", Unit: "pods/node", Times: [][2]float64{{0, 60}, {60, 130}}}
-	if got, want := factsOf(sweep, data), []fact{{"Steps", "2", "1 held; 2 min 10 s in all"}, {"Ready p99", "1.50 s", "at 100 pods/node, p50 250 ms; 1m30s as it would be"}}; !slices.Equal(got, want) {
+	if got, want := factsOf(sweep, data), []fact{{"Steps", "2", "1 passed; 2 min 10 s in all"}, {"Ready p99", "1.50 s", "at 100 pods/node, p50 250 ms; 1m30s as it would be"}}; !slices.Equal(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	one := sweep
 	one.Steps = sweep.Steps[:1]
-	if got, want := factsOf(one, data)[0], (fact{"Steps", "1", "1 held; 2 min 10 s in all"}); got != want {
+	if got, want := factsOf(one, data)[0], (fact{"Steps", "1", "1 passed; 2 min 10 s in all"}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	sweep.Verdict = slo.Fail

@@ -62,12 +62,12 @@ func Connect(kubeconfig, context string, host system.Host) (*Cluster, error) {
 }
 
 // summary describes the cluster to the user before it is loaded.
-func (c *Cluster) summary(ctx context.Context) (string, error) {
+func (c *Cluster) summary(ctx context.Context) (text string, nodes int, err error) {
 	version, err := c.client.Typed.Discovery().ServerVersion()
 	if err != nil {
-		return "", c.client.Unreachable(err)
+		return "", 0, c.client.Unreachable(err)
 	}
-	text := fmt.Sprintf("%s at %s: Kubernetes %s", c.Context, c.Server, version.GitVersion)
+	text = fmt.Sprintf("%s at %s: Kubernetes %s", c.Context, c.Server, version.GitVersion)
 	for _, what := range []record.Noun{observe.Pods().Place, observe.Pods().Object} {
 		n := 0
 		_, err := c.client.List(ctx, "/api/v1/"+what.Many, nil, func([]byte) error { n++; return nil })
@@ -75,12 +75,15 @@ func (c *Cluster) summary(ctx context.Context) (string, error) {
 		case api.Refused(err):
 			text += ", " + what.Many + " that this user may not list"
 		case err != nil:
-			return "", fmt.Errorf("list %s: %w", what.Many, c.client.Unreachable(err))
+			return "", 0, fmt.Errorf("list %s: %w", what.Many, c.client.Unreachable(err))
 		default:
 			text += ", " + what.Count(n)
+			if what == observe.Pods().Place {
+				nodes = n
+			}
 		}
 	}
-	return text, nil
+	return text, nodes, nil
 }
 
 // version returns the server's version, and its clock less ours; see api.ClockOffset.

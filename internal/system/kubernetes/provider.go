@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -198,11 +199,11 @@ func (s *session) Consent(ctx context.Context) (*system.Consent, error) {
 	if s.lab != nil {
 		return nil, nil
 	}
-	summary, err := s.cluster.summary(ctx)
+	summary, nodes, err := s.cluster.summary(ctx)
 	if err != nil {
 		return nil, err
 	}
-	consent := &system.Consent{System: summary, Why: "is not a plimsoll lab"}
+	consent := &system.Consent{System: summary, Why: "is not a plimsoll lab", Load: s.extent(nodes)}
 	if exempt, err := s.cluster.client.Exemption(ctx); err == nil && exempt != nil && *exempt {
 		consent.Warnings = append(consent.Warnings, "this user is exempt from API priority and fairness (system:masters): its load is not throttled and can starve others")
 	}
@@ -212,6 +213,27 @@ func (s *session) Consent(ctx context.Context) (*system.Consent, error) {
 		return nil, err
 	}
 	return consent, s.machines.Agree(ctx, s.cluster.client, consent)
+}
+
+// extent says how much the plan loads in all, and how fast.
+func (s *session) extent(nodes int) string {
+	axis, err := s.Workload.Axis(s.Plan.Axis.Name)
+	if err != nil {
+		return ""
+	}
+	var parts []string
+	most := int(math.Ceil(slices.Max(append(s.Plan.Levels(), 0)) * float64(nodes)))
+	if axis.Means == observe.AxisPodsPerNode && most > 0 {
+		parts = append(parts, fmt.Sprintf("at most %s on %s, with those that run there", observe.Pods().Object.Count(most), observe.Pods().Place.Count(nodes)))
+	}
+	switch pace := cmp.Or(s.Plan.Pace, s.Bounds().Pace); {
+	case axis.Loop == workload.Open: // the level is the pace
+	case pace.Max:
+		parts = append(parts, "as fast as the cluster takes it")
+	default:
+		parts = append(parts, fmt.Sprintf("%g requests a second", pace.PerSecond))
+	}
+	return strings.Join(parts, "; ")
 }
 
 // Sweep implements system.Session. Leftovers of a resumed run go however recent their last sign of life.

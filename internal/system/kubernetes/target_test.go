@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
@@ -52,6 +54,27 @@ func TestUnknownAxis(t *testing.T) {
 		on.Load.Axis = axis
 		if _, err := on.Raise(t.Context(), system.Level{Value: 1, Span: span}); err == nil || !strings.Contains(err.Error(), "span") {
 			t.Errorf("axis %s with a span of %v: %v", axis, span, err)
+		}
+	}
+}
+
+// A plan on a cluster states its pods in all, where levels count on each node, and its pace.
+func TestExtentOfALoad(t *testing.T) {
+	w := &workload.Workload{Axes: []workload.Axis{{Name: "pods-per-node", Means: "pods-per-node"}, {Name: "density", Means: "pods-per-node"}, {Name: "objects"}, {Name: "rate", Loop: workload.Open}}}
+	for _, tt := range []struct {
+		axis plan.Axis
+		pace plan.Pace
+		want string
+	}{
+		{plan.Axis{Name: "pods-per-node", Search: &plan.Search{From: 10, Max: 250}}, plan.Pace{}, "at most 1500 pods on 6 nodes, with those that run there; 20 requests a second"},
+		{plan.Axis{Name: "density", Levels: []float64{1, 0.5}}, plan.Pace{PerSecond: 7.5}, "at most 6 pods on 6 nodes, with those that run there; 7.5 requests a second"},
+		{plan.Axis{Name: "objects", Levels: []float64{300}}, plan.Pace{Max: true}, "as fast as the cluster takes it"},
+		{plan.Axis{Name: "rate", Levels: []float64{300}}, plan.Pace{}, ""},
+	} {
+		s := sessionOn(nil)
+		s.Request = system.Request{Workload: w, Plan: &plan.Plan{Axis: tt.axis, Pace: tt.pace}}
+		if got := s.extent(6); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.axis.Name, got, tt.want)
 		}
 	}
 }
