@@ -226,6 +226,9 @@ func (g *Display) Chose(n design.Next, ahead [][]design.Next) {
 			g.Guards = text
 			g.say("%s", text)
 		}
+		if text := lastsText(g.Plan, g.forecast.warm+g.forecast.hold); text != "" && !g.Quiet {
+			g.say("%s", text)
+		}
 	}
 	g.since = now
 	g.forecast.chose(now, n, ahead)
@@ -233,6 +236,22 @@ func (g *Display) Chose(n design.Next, ahead [][]design.Next) {
 		return
 	}
 	g.Console.Logf("%s %s\n", cmp.Or(n.Arm, string(n.Purpose)), words.Number(n.Level))
+}
+
+// lastsText says how long a comparison that ends when it is decided may take, each step
+// lasting at least step; "" for other plans.
+func lastsText(p *plan.Plan, step time.Duration) string {
+	if p.Kind != plan.AB || p.Repeat.Fixed() {
+		return ""
+	}
+	each := len(p.Arms) * len(p.Levels())
+	least, most := each*p.Repeat.Least, each*p.Repeat.Most
+	end := "each arm is better, worse or equivalent"
+	if p.Until == plan.UntilNotWorse {
+		end = "no arm is worse"
+	}
+	return fmt.Sprintf("%d to %d steps until %s: from %s to %s, and the time to fill and empty the target",
+		least, most, end, words.Span((time.Duration(least) * step).Seconds()), words.Span((time.Duration(most) * step).Seconds()))
 }
 
 // GuardsText says at what the load stops, each bound with its unit; "" where no

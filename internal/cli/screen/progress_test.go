@@ -69,3 +69,24 @@ func TestTheRateIsThatOfTheLastSeconds(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// A comparison without a fixed end states how long it may take.
+func TestHowLongAComparisonMayTake(t *testing.T) {
+	ab := func(least, most int, until plan.Until) *plan.Plan {
+		return &plan.Plan{Kind: plan.AB, Until: until, Repeat: plan.Repeat{Least: least, Most: most}, Arms: make([]plan.Arm, 2), Axis: plan.Axis{Levels: []float64{50, 100}}}
+	}
+	for _, tt := range []struct {
+		why  string
+		plan *plan.Plan
+		want string
+	}{
+		{"a range", ab(4, 30, plan.UntilDecided), "16 to 120 steps until each arm is better, worse or equivalent: from 2 min 40 s to 20 min 0 s, and the time to fill and empty the target"},
+		{"it ends once no arm is worse", ab(2, 3, plan.UntilNotWorse), "8 to 12 steps until no arm is worse: from 1 min 20 s to 2 min 0 s, and the time to fill and empty the target"},
+		{"a fixed number", ab(4, 4, ""), ""},
+		{"no comparison", &plan.Plan{Kind: plan.Sweep}, ""},
+	} {
+		if got := lastsText(tt.plan, 10*time.Second); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.why, got, tt.want)
+		}
+	}
+}
