@@ -151,6 +151,7 @@ func (r Request) Resolve(given map[string]string) (workload.Params, error) {
 type Host struct {
 	StateDir   func() (string, error) // holds this user's labs and images
 	Executable string
+	Pod        Pod // that this process runs in
 	Build      record.Build
 	Now        func() time.Time
 	Random     io.Reader
@@ -160,6 +161,12 @@ type Host struct {
 	Secrets  *redact.Secrets                             // which never reach a record or the screen
 	Log      func(format string, args ...any)            // shows the user a line
 	Progress func() (show func(what string), end func()) // shows what is waited for, until end
+}
+
+// Pod says how a process in a pod reaches its cluster.
+type Pod struct {
+	Server  string // address of the API server, "" outside of a pod
+	Account string // directory of the service account's token and certificate authority
 }
 
 // Consent says what a user must agree to.

@@ -201,7 +201,7 @@ func (f *burnerFlags) run(cmd *cobra.Command, p *process.Process, stop *process.
 // namesCluster reports whether a flag says which cluster is loaded, or that one is made.
 func namesCluster(cmd *cobra.Command) (named bool) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		named = named || f.Annotations[ofTarget] != nil && (slices.Contains([]string{"kubeconfig", "context"}, f.Name) || strings.HasPrefix(f.Name, "lab"))
+		named = named || f.Annotations[ofTarget] != nil && (slices.Contains([]string{"kubeconfig", "context", "in-cluster"}, f.Name) || strings.HasPrefix(f.Name, "lab"))
 	})
 	return named
 }

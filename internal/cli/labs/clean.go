@@ -20,7 +20,7 @@ import (
 func newCleanCommand(p *process.Process) *cobra.Command {
 	c := &cleaner{p: p}
 	cmd := &cobra.Command{
-		Use:   "clean [--kubeconfig FILE | --lab NAME]",
+		Use:   "clean [--kubeconfig FILE | --lab NAME | --in-cluster]",
 		Short: "Remove what killed runs left on this machine or in a cluster",
 		Long: `Remove what killed runs of any target left on this machine: directories, private
 labs and control groups. What may be in use is left alone.
@@ -114,7 +114,7 @@ func (c *cleaner) unfinished(err error) error {
 
 // settings name the cluster.
 func (c *cleaner) settings() *kubernetes.Settings {
-	return &kubernetes.Settings{LabName: c.from.Lab, Kubeconfig: c.from.Kubeconfig, Context: c.from.Context, Namespace: c.namespace}
+	return &kubernetes.Settings{LabName: c.from.Lab, Kubeconfig: c.from.Kubeconfig, Context: c.from.Context, InCluster: c.from.InCluster, Namespace: c.namespace}
 }
 
 func (c *cleaner) say(format string, args ...any) {

@@ -82,6 +82,7 @@ func LoadPlan(file string) (*plan.Plan, error) {
 // ClusterFlags name a cluster, or none.
 type ClusterFlags struct {
 	Kubeconfig, Context, Lab string
+	InCluster                bool
 }
 
 // Add adds the flags, to do with the cluster what verb says.
@@ -90,14 +91,25 @@ func (c *ClusterFlags) Add(cmd *cobra.Command, verb string) {
 	flags.StringVar(&c.Kubeconfig, "kubeconfig", "", verb+" the cluster of this kubeconfig `file`")
 	flags.StringVar(&c.Context, "context", "", "the kubeconfig's context, by default its current one")
 	flags.StringVar(&c.Lab, "lab", "", verb+" the lab of this `name`")
+	flags.BoolVar(&c.InCluster, "in-cluster", false, verb+" the cluster that this program runs in")
 }
 
 // Check refuses two clusters, and with missing none.
 func (c *ClusterFlags) Check(missing error) error {
+	var named []string
+	if c.Lab != "" {
+		named = append(named, "--lab")
+	}
+	if c.Kubeconfig != "" {
+		named = append(named, "--kubeconfig")
+	}
+	if c.InCluster {
+		named = append(named, "--in-cluster")
+	}
 	switch {
-	case c.Lab != "" && c.Kubeconfig != "":
-		return Usagef("keep one of them", "--lab and --kubeconfig both name a cluster")
-	case c.Lab == "" && c.Kubeconfig == "":
+	case len(named) > 1:
+		return Usagef("keep one of them", "%s each name a cluster", strings.Join(named, " and "))
+	case len(named) == 0:
 		return missing
 	}
 	return nil
@@ -106,13 +118,13 @@ func (c *ClusterFlags) Check(missing error) error {
 // Connect opens a connection to the cluster; l is its lab if that was
 // named, else nil.
 func (c *ClusterFlags) Connect(ctx context.Context, p *Process) (connected *kubernetes.Cluster, l *lab.Lab, err error) {
-	kubeconfig := c.Kubeconfig
+	at := kubernetes.Settings{Kubeconfig: c.Kubeconfig, Context: c.Context, InCluster: c.InCluster}
 	if c.Lab != "" {
 		if l, err = kubernetes.OpenLab(ctx, p.Host(), c.Lab); err != nil {
 			return nil, nil, err
 		}
-		kubeconfig = l.Kubeconfig()
+		at.Kubeconfig = l.Kubeconfig()
 	}
-	connected, err = kubernetes.Connect(kubeconfig, c.Context, p.Host())
+	connected, err = at.Connect(p.Host())
 	return connected, l, err
 }

@@ -3,6 +3,7 @@ package process
 import (
 	"context"
 	"errors"
+	"net"
 	"slices"
 
 	"plimsoll.dev/plimsoll/internal/plan/workload"
@@ -90,11 +91,20 @@ func Needs() (list []proc.Program) {
 // Host returns the parts of this process that sessions may use.
 func (p *Process) Host() system.Host {
 	return system.Host{
-		StateDir: p.StateDir, Executable: p.Executable, Build: Build(), Now: p.Now, Secrets: p.Secrets, Random: p.Random, Used: p.Used, Prefer: p.Prefer,
+		StateDir: p.StateDir, Executable: p.Executable, Pod: p.pod(), Build: Build(), Now: p.Now, Secrets: p.Secrets, Random: p.Random, Used: p.Used, Prefer: p.Prefer,
 		Log: func(format string, args ...any) { p.Logf(format+"\n", args...) },
 		Progress: func() (func(string), func()) {
 			line := p.Waiting()
 			return line.Show, line.End
 		},
 	}
+}
+
+// pod returns what a kubelet gives to the processes of pods, empty outside of a pod.
+func (p *Process) pod() system.Pod {
+	host, port := p.Env("KUBERNETES_SERVICE_HOST"), p.Env("KUBERNETES_SERVICE_PORT")
+	if host == "" || port == "" {
+		return system.Pod{}
+	}
+	return system.Pod{Server: "https://" + net.JoinHostPort(host, port), Account: "/var/run/secrets/kubernetes.io/serviceaccount"}
 }

@@ -9,7 +9,9 @@ import (
 	"io/fs"
 	"maps"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,7 +33,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
-// Cluster connects to one Kubernetes cluster, the one in a kubeconfig's context.
+// Cluster connects to one Kubernetes cluster, that of a kubeconfig's context or of this pod.
 type Cluster struct {
 	client  *api.Client
 	Context string
@@ -43,17 +45,22 @@ type Cluster struct {
 
 // Connect makes a client for a context of a kubeconfig, "" for the current one.
 func Connect(kubeconfig, context string, host system.Host) (*Cluster, error) {
-	chosen, err := readKubeconfig(kubeconfig, context)
+	return (&Settings{Kubeconfig: kubeconfig, Context: context}).Connect(host)
+}
+
+// Connect makes a client for the cluster that the settings name by a kubeconfig or as that of the pod.
+func (t *Settings) Connect(host system.Host) (*Cluster, error) {
+	chosen, err := t.choose(host.Pod)
 	if err != nil {
 		return nil, err
 	}
-	rest, err := chosen.rest(kubeconfig)
+	rest, err := chosen.rest()
 	if err != nil {
 		return nil, err
 	}
 	c, err := api.NewClient(rest, "plimsoll/"+host.Build.Version)
 	if err != nil {
-		return nil, system.Mistakef("", "kubeconfig %s: %w", kubeconfig, err)
+		return nil, system.Mistakef("", "%s: %w", chosen.from, err)
 	}
 	return &Cluster{
 		client: c, Context: chosen.context, Server: rest.Host, Config: chosen.config,
@@ -140,9 +147,40 @@ func (c *Cluster) Close() { c.client.Close() }
 // chosen holds one context of a kubeconfig. Relative paths start at the file's directory, as in kubectl.
 type chosen struct {
 	config  *clientcmdapi.Config
+	path    string // of the file, "" for none
+	from    string // names the file in errors
 	context string
 	cluster *clientcmdapi.Cluster
 	user    *clientcmdapi.AuthInfo
+}
+
+// choose returns the context that the settings name. Its error is a *system.MistakeError.
+func (t *Settings) choose(pod system.Pod) (*chosen, error) {
+	if t.InCluster {
+		return inCluster(pod)
+	}
+	return readKubeconfig(t.Kubeconfig, t.Context)
+}
+
+// inCluster returns the service account of a pod as a context. The client reads the token's file again
+// before the token expires.
+func inCluster(pod system.Pod) (*chosen, error) {
+	if pod.Server == "" {
+		return nil, system.Mistakef("name the cluster with --kubeconfig FILE", "this program does not run in a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set")
+	}
+	const name = "in-cluster"
+	c := &chosen{
+		config: clientcmdapi.NewConfig(), from: "the service account of this pod", context: name,
+		cluster: &clientcmdapi.Cluster{Server: pod.Server, CertificateAuthority: filepath.Join(pod.Account, corev1.ServiceAccountRootCAKey)},
+		user:    &clientcmdapi.AuthInfo{TokenFile: filepath.Join(pod.Account, corev1.ServiceAccountTokenKey)},
+	}
+	for _, file := range []string{c.user.TokenFile, c.cluster.CertificateAuthority} {
+		if _, err := os.Stat(file); err != nil {
+			return nil, system.Mistakef("give the pod a service account, and do not set automountServiceAccountToken: false", "%s: %w", c.from, err)
+		}
+	}
+	c.config.Clusters[name], c.config.AuthInfos[name], c.config.Contexts[name] = c.cluster, c.user, &clientcmdapi.Context{Cluster: name, AuthInfo: name}
+	return c, nil
 }
 
 // readKubeconfig chooses a context, "" for the current one. Its error is a *system.MistakeError.
@@ -164,7 +202,7 @@ func readKubeconfig(path, context string) (*chosen, error) {
 		return nil, system.Mistakef("'kubectl config view --kubeconfig FILE' shows whether a file is one", "%s is not a kubeconfig, which is a YAML document of kind Config%s", path, strings.TrimSuffix(": "+what, ": "))
 	}
 	context = cmp.Or(context, config.CurrentContext)
-	c := &chosen{config: config, context: context}
+	c := &chosen{config: config, path: path, from: "kubeconfig " + path, context: context}
 	at, ok := config.Contexts[context]
 	if !ok {
 		what := fmt.Sprintf("no such context: %q", context)
@@ -197,16 +235,16 @@ func thereIs[T any](named map[string]T) string {
 }
 
 // rest makes a client's configuration from the context's files; it runs no program and sends no request.
-func (c *chosen) rest(path string) (*rest.Config, error) {
-	config, err := clientcmd.NewNonInteractiveClientConfig(*c.config, c.context, nil, &clientcmd.ClientConfigLoadingRules{ExplicitPath: path}).ClientConfig()
+func (c *chosen) rest() (*rest.Config, error) {
+	config, err := clientcmd.NewNonInteractiveClientConfig(*c.config, c.context, nil, &clientcmd.ClientConfigLoadingRules{ExplicitPath: c.path}).ClientConfig()
 	if err != nil {
-		return nil, system.Mistakef("", "kubeconfig %s: %w", path, err)
+		return nil, system.Mistakef("", "%s: %w", c.from, err)
 	}
 	if config.ExecProvider == nil {
 		return config, nil
 	}
 	if _, err := exec.LookPath(config.ExecProvider.Command); err != nil {
-		return nil, system.Mistakef(config.ExecProvider.InstallHint, "kubeconfig %s: the login program of context %q cannot be run: %w", path, c.context, err)
+		return nil, system.Mistakef(config.ExecProvider.InstallHint, "%s: the login program of context %q cannot be run: %w", c.from, c.context, err)
 	}
 	return config, nil
 }

@@ -116,3 +116,44 @@ func TestWhatAKubeconfigLacksIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// The token of a pod's service account expires within an hour: what the kubelet writes in its
+// place is sent from then on.
+func TestTheServiceAccountOfAPod(t *testing.T) {
+	heard := ""
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		heard = r.Header.Get("Authorization")
+		w.Write([]byte("{}"))
+	}))
+	defer server.Close()
+	dir := t.TempDir()
+	pod := system.Pod{Server: server.URL, Account: dir}
+	for _, c := range []struct {
+		why         string
+		pod         system.Pod
+		wants, hint string
+	}{
+		{"outside of a pod", system.Pod{}, "does not run in a pod", "--kubeconfig FILE"},
+		{"a pod without a token", pod, "token", "automountServiceAccountToken"},
+	} {
+		_, err := (&Settings{InCluster: true}).Connect(system.Host{Pod: c.pod})
+		if mistake, ok := err.(*system.MistakeError); !ok || !strings.Contains(err.Error(), c.wants) || !strings.Contains(mistake.Hint, c.hint) {
+			t.Errorf("%s: %v, want %q with the hint %q", c.why, err, c.wants, c.hint)
+		}
+	}
+	writeAll(t, dir, map[string]string{"ca.crt": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})), "token": "first\n"})
+	cluster, err := (&Settings{InCluster: true}).Connect(system.Host{Pod: pod})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Close()
+	if _, err := cluster.client.Call(t.Context(), http.MethodGet, "/version", nil); err != nil || heard != "Bearer first" {
+		t.Errorf("sent %q: %v", heard, err)
+	}
+	if file := cluster.client.Config.BearerTokenFile; file != filepath.Join(dir, "token") || cluster.Server != server.URL || cluster.Naming.Name != "in-cluster" {
+		t.Errorf("the token is read again from %q; %s is named %+v", file, cluster.Server, cluster.Naming)
+	}
+	if l, err := cluster.LabOf(t.Context(), system.Host{}); l != nil || err != nil {
+		t.Errorf("a pod's cluster is the lab %v, %v", l, err)
+	}
+}

@@ -22,6 +22,7 @@ type Settings struct {
 	LabName    string     `yaml:"labName" flag:"lab" takes:"name" help:"the lab with this name; see 'plimsoll lab'"`
 	Kubeconfig string     `yaml:"kubeconfig" flag:"kubeconfig" takes:"file" help:"the cluster of this kubeconfig file; $KUBECONFIG is not read"`
 	Context    string     `yaml:"context" flag:"context" help:"context of the kubeconfig (default its current one)"`
+	InCluster  bool       `yaml:"inCluster" flag:"in-cluster" help:"the cluster that this program runs in as a pod, by its service account"`
 	Namespace  string     `yaml:"namespace" flag:"namespace" takes:"name" beside:"true" help:"make everything in this namespace, which exists and is never removed (default namespaces of the run's own)"`
 	Images     string     `yaml:"images" flag:"images" takes:"registry" beside:"true" help:"take the program's own images from this registry or a path in it, where 'plimsoll image push' has put them (default those that the nodes have)"`
 	Scrape     *Scraped   `yaml:"scrape" flag:"scrape-"`
@@ -45,7 +46,7 @@ func settingsOf(p *plan.Plan) *Settings { return p.Own.(*Settings) }
 
 // Complete makes a private lab the target of a plan that names none.
 func (t *Settings) Complete(func(string) bool) {
-	if t.Lab == nil && t.LabName == "" && t.Kubeconfig == "" && t.Context == "" {
+	if t.Lab == nil && t.LabName == "" && t.Kubeconfig == "" && t.Context == "" && !t.InCluster {
 		t.Lab = new(lab.Shape)
 	}
 }
@@ -53,15 +54,15 @@ func (t *Settings) Complete(func(string) bool) {
 // Check refuses more than one target.
 func (t *Settings) Check(c *own.Check) {
 	named := 0
-	for _, given := range []bool{t.Lab != nil, t.LabName != "", t.Kubeconfig != "" || t.Context != ""} {
+	for _, given := range []bool{t.Lab != nil, t.LabName != "", t.Kubeconfig != "" || t.Context != "", t.InCluster} {
 		if given {
 			named++
 		}
 	}
 	if named > 1 {
-		c.Problem("", "keep one of "+c.Key("lab")+", "+c.Key("labName")+" and "+c.Key("kubeconfig"), "more than one target is named")
+		c.Problem("", "keep one of "+c.Key("lab")+", "+c.Key("labName")+", "+c.Key("kubeconfig")+" and "+c.Key("inCluster"), "more than one target is named")
 	}
-	if t.Context != "" && t.Kubeconfig == "" {
+	if t.Context != "" && t.Kubeconfig == "" && !t.InCluster {
 		c.Problem("context", "name the file as well: "+c.Key("kubeconfig"), "a context is named without the kubeconfig that has it")
 	}
 	if err := CheckNamespace(t.Namespace); err != nil {
@@ -131,6 +132,8 @@ func (t *Settings) System() string {
 	switch {
 	case t.LabName != "":
 		return "lab " + t.LabName
+	case t.InCluster:
+		return "the cluster of this pod"
 	case t.Kubeconfig != "" && t.Context != "":
 		return "the context " + t.Context + " of " + t.Kubeconfig
 	case t.Kubeconfig != "":
@@ -144,6 +147,8 @@ func (t *Settings) Named() (flags []string) {
 	switch {
 	case t.LabName != "":
 		flags = []string{"--lab", t.LabName}
+	case t.InCluster:
+		flags = []string{"--in-cluster"}
 	case t.Kubeconfig != "" && t.Context != "":
 		flags = []string{"--kubeconfig", t.Kubeconfig, "--context", t.Context}
 	case t.Kubeconfig != "":

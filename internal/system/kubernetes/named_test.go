@@ -29,8 +29,11 @@ func TestSettingsOfAPlan(t *testing.T) {
 		{"a cluster", "{kubeconfig: k}", "the cluster of k", `{"kubeconfig":"k"}`},
 		{"a context of it", "{kubeconfig: k, context: c}", "the context c of k", `{"context":"c","kubeconfig":"k"}`},
 
-		{"two targets", "{labName: a, kubeconfig: b}", "", "f.yaml:3:1: target: more than one target is named (keep one of lab, labName and kubeconfig)"},
-		{"a lab and a cluster's context", "{lab: {}, kubeconfig: k, context: c}", "", "f.yaml:3:1: target: more than one target is named (keep one of lab, labName and kubeconfig)"},
+		{"the cluster of this pod", "{inCluster: true}", "the cluster of this pod", `{"inCluster":true}`},
+		{"two targets of three", "{inCluster: true, kubeconfig: b}", "", "f.yaml:3:1: target: more than one target is named (keep one of lab, labName, kubeconfig and inCluster)"},
+		{"a context of this pod's cluster", "{inCluster: true, context: b}", "", "f.yaml:3:1: target: more than one target is named (keep one of lab, labName, kubeconfig and inCluster)"},
+		{"two targets", "{labName: a, kubeconfig: b}", "", "f.yaml:3:1: target: more than one target is named (keep one of lab, labName, kubeconfig and inCluster)"},
+		{"a lab and a cluster's context", "{lab: {}, kubeconfig: k, context: c}", "", "f.yaml:3:1: target: more than one target is named (keep one of lab, labName, kubeconfig and inCluster)"},
 		{"a context of no file", "{context: c}", "", "f.yaml:3:19: target.context: a context is named without the kubeconfig that has it (name the file as well: kubeconfig)"},
 		{"a lab without nodes", "{lab: {nodes: 0}}", "", "f.yaml:3:23: target.lab.nodes: a lab without nodes holds no pods (for example nodes: 10)"},
 		{"fewer nodes than none", "{lab: {nodes: -1}}", "", "f.yaml:3:23: target.lab.nodes: -1 is not a number of simulated nodes: want 0 to 100000 (for example nodes: 10)"},
@@ -67,6 +70,7 @@ func TestSettingsOfAPlan(t *testing.T) {
 func TestWhatNamesACluster(t *testing.T) {
 	for want, s := range map[string]Settings{
 		"": {}, "--lab l": {LabName: "l"}, "--kubeconfig k": {Kubeconfig: "k"}, "--kubeconfig k --context c": {Kubeconfig: "k", Context: "c"},
+		"--in-cluster --namespace n": {InCluster: true, Namespace: "n"},
 	} {
 		if got := s.Named(); !slices.Equal(got, strings.Fields(want)) {
 			t.Errorf("%+v is named %q", s, got)

@@ -32,7 +32,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// Provider opens labs on this machine, private labs for one session, and clusters of a kubeconfig.
+// Provider opens labs on this machine, private labs for one session, clusters of a kubeconfig, and its pod's.
 type Provider struct {
 	Machines bool // says that the load is virtual machines: the target is KubeVirt
 }
@@ -100,8 +100,8 @@ func (s *session) find(ctx context.Context, t *Settings, show func(string)) (err
 	switch {
 	case t.LabName != "":
 		return s.openNamedLab(ctx, t.LabName)
-	case t.Kubeconfig != "":
-		if s.cluster, err = Connect(t.Kubeconfig, t.Context, s.Host); err != nil {
+	case t.Kubeconfig != "" || t.InCluster:
+		if s.cluster, err = t.Connect(s.Host); err != nil {
 			return err
 		}
 		s.lab, err = s.cluster.LabOf(ctx, s.Host)
@@ -148,10 +148,10 @@ func checked(r system.Request, t *Settings, machines *virt.Machines) error {
 			_, err = lab.Store{Root: dir, Executable: r.Executable}.Open(t.LabName)
 		}
 		return LabError(err)
-	case t.Kubeconfig != "":
-		chosen, err := readKubeconfig(t.Kubeconfig, t.Context)
+	case t.Kubeconfig != "" || t.InCluster:
+		chosen, err := t.choose(r.Pod)
 		if err == nil {
-			_, err = chosen.rest(t.Kubeconfig)
+			_, err = chosen.rest()
 		}
 		return err
 	case t.Lab != nil:
@@ -586,7 +586,7 @@ func (Provider) Outline(_ context.Context, r system.Request) ([]system.Change, e
 			return nil, err
 		}
 		for _, c := range changes {
-			if name, ok := strings.CutPrefix(c.What, "image "); ok && t.Kubeconfig != "" && strings.HasPrefix(name, image.Local) {
+			if name, ok := strings.CutPrefix(c.What, "image "); ok && (t.Kubeconfig != "" || t.InCluster) && strings.HasPrefix(name, image.Local) {
 				c.What += ", which is in no registry and must be on each node (or " + imageRemedy(r, name) + ")"
 			}
 			if !seen[c] {
