@@ -116,6 +116,8 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll lab up slow --virt --time-scale 60 --virt-figures qps=5,burst=10", nil, "likewise"},
 		{"bin/plimsoll lab up guests --virt --real-guests 2", nil, "likewise"},
 		{"bin/plimsoll rbac node-density > account.yaml", []int{process.ExitPass}, ""},
+		{"bin/plimsoll image push registry.example/team --image self", nil, "there is no such registry; a test of internal/test/e2e/kubernetes runs the image"},
+		{"bin/plimsoll job node-density --image registry.example/team/plimsoll:latest -- --max 250 > job.yaml", []int{process.ExitPass}, ""},
 		{"bin/plimsoll lab down", []int{process.ExitPass}, ""},
 		{"bin/plimsoll lab doctor", []int{process.ExitPass, process.ExitFail}, ""}, // by what the machine has
 		{"bin/plimsoll check gluster-volumes --set multiplex=false", []int{process.ExitPass}, ""},

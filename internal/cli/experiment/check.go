@@ -232,16 +232,7 @@ to read metrics are for what --scrape, and the flag that begins with it, ask for
 			return kubernetes.Account{}, err
 		}
 		r.p = p
-		provider, request, err := r.request()
-		if err != nil {
-			return kubernetes.Account{}, err
-		}
-		of, ok := provider.(entitled)
-		if !ok {
-			return kubernetes.Account{}, process.Usagef("those that do: "+strings.Join(entitledWorkloads(), ", "), "%s loads the target %s, which asks no cluster for rights", r.workload.Name, r.workload.Target.Name)
-		}
-		request.ToRead = true
-		return of.Account(request, namespace)
+		return r.account(namespace)
 	}, func(w io.Writer, a kubernetes.Account) error {
 		_, err := io.WriteString(w, a.Manifest())
 		return err
@@ -252,6 +243,20 @@ to read metrics are for what --scrape, and the flag that begins with it, ask for
 	f.addOwn(cmd, func(field settings.Field) bool { return strings.HasPrefix(field.Flag, "scrape-") }, "scrape")
 	flags.StringArrayVar(&f.set, "set", nil, "parameter of the workload as `k=v`; may be repeated")
 	return cmd
+}
+
+// account returns the account with the rights that a run takes.
+func (r *runner) account(namespace string) (kubernetes.Account, error) {
+	provider, request, err := r.request()
+	if err != nil {
+		return kubernetes.Account{}, err
+	}
+	of, ok := provider.(entitled)
+	if !ok {
+		return kubernetes.Account{}, process.Usagef("those that do: "+strings.Join(entitledWorkloads(), ", "), "%s loads the target %s, which asks no cluster for rights", r.workload.Name, r.workload.Target.Name)
+	}
+	request.ToRead = true
+	return of.Account(request, namespace)
 }
 
 // entitledWorkloads returns the built-in workloads whose runs take rights.

@@ -29,7 +29,7 @@ import (
 // Commands returns the commands that run experiments and show their results and parts.
 func Commands(p *process.Process, stop *process.Interrupts) []*cobra.Command {
 	return []*cobra.Command{
-		newLimitCommand(p, stop), newSweepCommand(p, stop), newABCommand(p, stop), newRunCommand(p, stop), newCheckCommand(p, stop), newRBACCommand(p),
+		newLimitCommand(p, stop), newSweepCommand(p, stop), newABCommand(p, stop), newRunCommand(p, stop), newCheckCommand(p, stop), newRBACCommand(p), newJobCommand(p),
 		newAnalyzeCommand(p), newReportCommand(p), newWorkloadsCommand(p), newSignaturesCommand(p), newKubeBurnerCommand(p, stop),
 	}
 }
@@ -133,9 +133,14 @@ follows the headline goal: the first of the workload, or that of --slo. With
 			return x.run(p, stop)
 		},
 	}
+	f.addLimit(cmd)
+	return cmd
+}
+
+// addLimit adds the flags of limit.
+func (f *experimentFlags) addLimit(cmd *cobra.Command) {
 	f.add(cmd)
 	f.addPlan(cmd.Flags(), "require", "from", "step", "max", "resolution", "confirm")
-	return cmd
 }
 
 func newSweepCommand(p *process.Process, stop *process.Interrupts) *cobra.Command {

@@ -109,6 +109,8 @@ func (c *ClusterFlags) Check(missing error) error {
 	switch {
 	case len(named) > 1:
 		return Usagef("keep one of them", "%s each name a cluster", strings.Join(named, " and "))
+	case c.InCluster && c.Context != "":
+		return Usagef("leave it out, or give --kubeconfig FILE", "--context belongs to a kubeconfig, and --in-cluster reads none")
 	case len(named) == 0:
 		return missing
 	}

@@ -191,6 +191,14 @@ func (p *Process) Guard() (end func()) {
 	return func() { _, _ = out.Flush(), err.Flush() }
 }
 
+// Raw returns standard output for what is not text, without what Guard puts before it.
+func (p *Process) Raw() io.Writer {
+	if guarded, ok := p.Stdout.(*redact.Screen); ok {
+		return guarded.W
+	}
+	return p.Stdout
+}
+
 // StateDir returns the directory of labs: $XDG_STATE_HOME/plimsoll, or
 // ~/.local/state/plimsoll.
 func (p *Process) StateDir() (string, error) {

@@ -52,6 +52,14 @@ func At(registry, local string) (string, error) {
 	return reference, nil
 }
 
+// Check returns a *ReferenceError for what no image can be named by.
+func Check(reference string) error {
+	if _, err := name.ParseReference(reference); err != nil {
+		return &ReferenceError{reference, err}
+	}
+	return nil
+}
+
 // noRoot is a user by number: a kubelet that must not run root cannot tell what a name stands for.
 const noRoot = "65532:0"
 

@@ -166,7 +166,7 @@ func (t *Settings) choose(pod system.Pod) (*chosen, error) {
 // before the token expires.
 func inCluster(pod system.Pod) (*chosen, error) {
 	if pod.Server == "" {
-		return nil, system.Mistakef("name the cluster with --kubeconfig FILE", "this program does not run in a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set")
+		return nil, system.Mistakef("name the cluster with --kubeconfig FILE, or run there: 'plimsoll job WORKLOAD --image REF' prints the job", "this program does not run in a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set")
 	}
 	const name = "in-cluster"
 	c := &chosen{

@@ -22,7 +22,7 @@ type Settings struct {
 	LabName    string     `yaml:"labName" flag:"lab" takes:"name" help:"the lab with this name; see 'plimsoll lab'"`
 	Kubeconfig string     `yaml:"kubeconfig" flag:"kubeconfig" takes:"file" help:"the cluster of this kubeconfig file; $KUBECONFIG is not read"`
 	Context    string     `yaml:"context" flag:"context" help:"context of the kubeconfig (default its current one)"`
-	InCluster  bool       `yaml:"inCluster" flag:"in-cluster" help:"the cluster that this program runs in as a pod, by its service account"`
+	InCluster  bool       `yaml:"inCluster" flag:"in-cluster" help:"the cluster that this program runs in as a pod, by its service account; 'plimsoll job' prints such a pod"`
 	Namespace  string     `yaml:"namespace" flag:"namespace" takes:"name" beside:"true" help:"make everything in this namespace, which exists and is never removed (default namespaces of the run's own)"`
 	Images     string     `yaml:"images" flag:"images" takes:"registry" beside:"true" help:"take the program's own images from this registry or a path in it, where 'plimsoll image push' has put them (default those that the nodes have)"`
 	Scrape     *Scraped   `yaml:"scrape" flag:"scrape-"`
