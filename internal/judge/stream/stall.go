@@ -20,6 +20,7 @@ const (
 	lateWindows = 4    // that a stall may be longer than the windows without answers: some targets report late
 	mostPlaces  = 200  // that are searched for stalls
 	briefShare  = 0.75 // of the expected answers in a request's time that are missing in a stall
+	mostHeld    = 2.5  // times the expected requests of half a stall that it may make late, with those behind them
 )
 
 // Stall is a time without any answer, of the whole stream where it has no place.
@@ -27,17 +28,18 @@ type Stall struct {
 	Place    string
 	From, To record.Micros // whole windows
 	Windows  int           // without an answer
+	before   record.Micros // time without answers in the window before From, by the answers that it lacks
 	length   record.Micros // if known better than by whole windows
 }
 
 // stalls returns the times of the hold with a load in flight and without answers, in order: of the
 // stream, or of one place while others went on, unless it failed otherwise than by timeouts.
-func (s *Stream) stalls() []Stall {
+func (s *Stream) stalls(open bool) []Stall {
 	spans := s.spans()
-	whole := stallsOf("", spans, func(w *Window) int { return w.Answered })
+	whole := stallsOf("", spans, open, func(w *Window) int { return w.Answered })
 	list := slices.Clone(whole)
 	for _, place := range busiest(spans) {
-		for _, x := range stallsOf(place, spans, func(w *Window) int { return w.ByPlace[place] }) {
+		for _, x := range stallsOf(place, spans, open, func(w *Window) int { return w.ByPlace[place] }) {
 			if !slices.ContainsFunc(whole, func(all Stall) bool {
 				return all.From < x.To && x.From < all.To && x.Windows <= all.Windows+2 // the same, and its edges
 			}) {
@@ -109,11 +111,12 @@ func (s *Stream) PlacesFailed() []string {
 	return slices.Sorted(maps.Keys(failed))
 }
 
-// stallsOf returns the runs of empty windows in which the others let expect leastMissed requests.
-func stallsOf(place string, spans []Window, count func(*Window) int) []Stall {
+// stallsOf returns the runs of empty windows in which the others let expect leastMissed requests. With a
+// schedule the other windows also have the answers that came after a stall.
+func stallsOf(place string, spans []Window, open bool, count func(*Window) int) []Stall {
 	n, length := 0, record.Micros(0)
 	for i := range spans {
-		if k := count(&spans[i]); k > 0 {
+		if k := count(&spans[i]); k > 0 || open {
 			n, length = n+k, length+spans[i].To-spans[i].From
 		}
 	}
@@ -123,6 +126,10 @@ func stallsOf(place string, spans []Window, count func(*Window) int) []Stall {
 	var list []Stall
 	for i := 0; i < len(spans); i++ {
 		x := Stall{Place: place, From: spans[i].From}
+		if i > 0 && spans[i-1].refused == 0 {
+			whole := spans[i-1].To - spans[i-1].From
+			x.before = max(whole-record.Micros(float64(count(&spans[i-1]))*float64(length)/float64(max(n, 1))), 0)
+		}
 		for ; i < len(spans) && count(&spans[i]) == 0 && spans[i].refused == 0; i++ {
 			x.To, x.Windows = spans[i].To, x.Windows+1
 		}
@@ -199,8 +206,9 @@ func addUnsent(counts *hdrhistogram.Histogram, latency, each, n int64) {
 	}
 }
 
-// lengthen gives a stall of a closed loop the length of the longest request that it held up.
-func (s *Stream) lengthen(x *Stall, there string) error {
+// lengthen gives a stall the length of the longest request that it held up. With a schedule requests wait
+// for each other after it as well: it ended within the window after it.
+func (s *Stream) lengthen(x *Stall, there string, open bool) error {
 	for _, w := range s.Windows {
 		if w.WarmUp || !x.near(&w) {
 			continue
@@ -209,16 +217,22 @@ func (s *Stream) lengthen(x *Stall, there string) error {
 		if err != nil {
 			return err
 		}
-		if most := record.Micros(counts.Max()); most > max(x.length, x.To-x.From) && most <= x.To-x.From+lateWindows*(w.To-w.From) {
+		most, whole := record.Micros(counts.Max()), w.To-w.From
+		if open {
+			most = min(max(most, x.To-x.From+x.before), x.To-x.From+x.before+whole)
+		}
+		if most > max(x.length, x.To-x.From) && most <= x.To-x.From+lateWindows*whole {
 			x.length = most
 		}
 	}
 	return nil
 }
 
-// briefStall returns the longest time within a window in which a closed loop answered next to nothing, or
-// nil: a request took so long, and most of the expected answers are missing.
-func (s *Stream) briefStall(there string) (*Stall, error) {
+// briefStall returns the longest time without an empty window in which next to nothing was answered, or
+// nil: a request took so long, and most of the expected answers of a closed loop are missing. A schedule's
+// answers come later: there the requests that were due in the first half of at least a whole window were
+// late by half of it.
+func (s *Stream) briefStall(there string, open bool) (*Stall, error) {
 	if s.sums[there] == nil {
 		return nil, nil
 	}
@@ -242,10 +256,13 @@ func (s *Stream) briefStall(there string) (*Stall, error) {
 		return nil, nil
 	}
 	rate := float64(n) / float64(length-longest) // of the rest of the hold
-	if rate*float64(longest) < leastMissed {
-		return nil, nil
+	if open {
+		rate = float64(n) / float64(length)
 	}
 	x, missing := Stall{From: spans[at].From, To: spans[at].To}, 0.0
+	if rate*float64(longest) < leastMissed || open && longest < x.To-x.From {
+		return nil, nil
+	}
 	for _, w := range spans {
 		// Some targets count a request in the window in which it ends.
 		if w.To > x.From-longest && w.From < x.To+longest {
@@ -255,11 +272,43 @@ func (s *Stream) briefStall(there string) (*Stall, error) {
 			missing += rate*float64(w.To-w.From) - float64(w.Answered)
 		}
 	}
-	if missing < briefShare*rate*float64(longest) {
-		return nil, nil
-	}
 	x.length = longest
+	if !open {
+		if missing < briefShare*rate*float64(longest) {
+			return nil, nil
+		}
+		return &x, nil
+	}
+	before, held, err := s.heldUp(there, x)
+	half := rate * float64(longest) / 2
+	slow := s.sums[there].ValueAtPercentile(50) > int64(longest/4) // all the time
+	if err != nil || slow || before > (1-briefShare)*half || held < briefShare*half || held > mostHeld*half {
+		return nil, err
+	}
 	return &x, nil
+}
+
+// heldUp counts the requests from a stall on that took at least half as long, and those in the window before
+// it that took a quarter: a load that becomes too much makes these late as well.
+func (s *Stream) heldUp(there string, x Stall) (before, held float64, err error) {
+	for _, w := range s.Windows {
+		if w.To < x.From || w.From >= x.To+x.length {
+			continue
+		}
+		counts, err := w.histograms[there].Counts()
+		if err != nil {
+			return 0, 0, err
+		}
+		for _, bar := range counts.Distribution() {
+			switch {
+			case w.To == x.From && bar.To >= int64(x.length/4):
+				before += float64(bar.Count)
+			case w.To != x.From && bar.To >= int64(x.length/2):
+				held += float64(bar.Count)
+			}
+		}
+	}
+	return before, held, nil
 }
 
 // Loop holds what the stalls of a stream depend on beside its windows.
@@ -271,17 +320,15 @@ type Loop struct {
 
 // FindStalls finds stalls in the hold, unless they are this program's, and corrects a loop's latencies.
 func (s *Stream) FindStalls(there string, loop Loop) {
-	stalls := s.stalls()
-	if !loop.Open {
-		brief, err := s.briefStall(there)
-		if s.Err = cmp.Or(s.Err, err); len(stalls) == 0 && brief != nil {
-			stalls = append(stalls, *brief)
-		}
-		for i := range stalls {
-			if x := &stalls[i]; x.length == 0 {
-				err := s.lengthen(x, there)
-				s.Err = cmp.Or(s.Err, err)
-			}
+	stalls := s.stalls(loop.Open)
+	brief, err := s.briefStall(there, loop.Open)
+	if s.Err = cmp.Or(s.Err, err); len(stalls) == 0 && brief != nil {
+		stalls = append(stalls, *brief)
+	}
+	for i := range stalls {
+		if x := &stalls[i]; x.length == 0 {
+			err := s.lengthen(x, there, loop.Open)
+			s.Err = cmp.Or(s.Err, err)
 		}
 	}
 	s.Stood = slices.DeleteFunc(stalls, func(x Stall) bool { return loop.OwnDelay >= x.Lasted().Seconds()/2 })

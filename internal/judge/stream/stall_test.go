@@ -4,9 +4,83 @@ import (
 	"math"
 	"testing"
 
+	"github.com/HdrHistogram/hdrhistogram-go"
+
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/record"
 )
+
+// A schedule of 1000 requests a second, answered after 10 ms, that the target freezes for, or answers
+// more and more slowly. A window has the requests that were due in it, and the answers that came in it.
+func TestFreezesOfASchedule(t *testing.T) {
+	const warm, hold = 5, 20 // seconds
+	for _, c := range []struct {
+		why      string
+		from, to float64 // the freeze, in seconds
+		capacity float64 // answers a second after it, 0 for all at once
+		slowdown float64 // latency that is added per second of the hold after its begin
+		begin    float64
+		want     float64 // seconds, 0 for no stall
+	}{
+		{"nothing", 0, 0, 0, 0, 0, 0},
+		{"of three seconds, in the middle of windows", 5.5, 8.5, 0, 0, 0, 3},
+		{"of three seconds, from the end of a window", 5.9, 8.9, 0, 0, 0, 3},
+		{"of three whole windows", 5, 8, 0, 0, 0, 3},
+		{"of a second, in the middle of two windows", 5.5, 6.5, 0, 0, 0, 1},
+		{"of a second, from the end of a window", 5.95, 6.95, 0, 0, 0, 1},
+		{"of a whole window", 5, 6, 0, 0, 0, 1},
+		{"of three seconds, after which the target works the rest off", 5.5, 8.5, 2000, 0, 0, 3},
+		{"of half a window: shorter than is seen", 5.2, 5.7, 0, 0, 0, 0},
+		{"slower and slower is no stall", 0, 0, 0, 0.1, 0, 0},
+		{"too much from the start", 0, 0, 0, 0.035, -50, 0},
+		{"too much at the end", 0, 0, 0, 1, 17.5, 0},
+	} {
+		var windows [hold]*record.Window
+		var counts [hold]*hdrhistogram.Histogram
+		for i := range windows {
+			windows[i] = &record.Window{From: record.Micros(1e6 * i), To: record.Micros(1e6 * (i + 1)), ByPlace: map[string]int{}}
+			counts[i] = record.NewCounts()
+		}
+		last := 0.0
+		for i := -warm * 1000; i < hold*1000; i++ {
+			due := (float64(i) + 0.5) / 1000
+			done := due + 0.01 + c.slowdown*max(due-c.begin, 0)
+			if done > c.from && done < c.to {
+				done = c.to
+			}
+			if c.capacity > 0 && done >= c.to {
+				done = max(done, last+1/c.capacity)
+				last = done
+			}
+			if due >= 0 {
+				w := windows[int(due)]
+				w.Intended, w.Sent, w.Done = w.Intended+1, w.Sent+1, w.Done+1
+				record.CountMany(counts[int(due)], record.Micros(1e6*(done-due)), 1)
+			}
+			if done >= 0 && done < hold {
+				windows[int(done)].Answered++
+				windows[int(done)].ByPlace["a"]++
+			}
+		}
+		s := New(hold*1e6, nil)
+		for i, w := range windows {
+			h, err := record.HistogramOf(counts[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Histograms = map[string]record.Histogram{"Complete": h}
+			s.Add(w)
+		}
+		s.FindStalls("Complete", Loop{Open: true})
+		got := 0.0
+		for _, x := range s.Stood {
+			got += x.Lasted().Seconds()
+		}
+		if len(s.Stood) > 1 || math.Abs(got-c.want) > 0.1 {
+			t.Errorf("%s: %v s, want %v: %+v", c.why, got, c.want, s.Stood)
+		}
+	}
+}
 
 // A closed loop of 10 clients with answers after 10 ms, in windows of 1 s, and what
 // is planted in it.
