@@ -307,7 +307,7 @@ func (g *Display) Event(e record.Event) {
 		g.say("%s", b.Message)
 	case *record.Fault:
 		if b.To == 0 {
-			g.say("%s: %s", b.What, b.Message)
+			g.say("%s", strings.TrimSuffix(b.What+": "+b.Message, ": "))
 		} else {
 			g.say("%s is over after %s", b.What, (b.To - b.From).Duration().Round(time.Millisecond))
 		}

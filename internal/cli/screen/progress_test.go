@@ -29,6 +29,17 @@ func TestStagesThatLastAreReported(t *testing.T) {
 	}
 }
 
+// A fault is shown with its cause, where that is known.
+func TestFaultsAreShown(t *testing.T) {
+	var log bytes.Buffer
+	g := &Display{Console: &Console{Stderr: &log, Now: time.Now}, Plan: &plan.Plan{}}
+	g.Event(record.Event{Body: &record.Fault{What: "watch of pods late", From: 1}})
+	g.Event(record.Event{Body: &record.Fault{What: "watch of pods cut", From: 1, Message: "EOF"}})
+	if want := "watch of pods late\nwatch of pods cut: EOF\n"; log.String() != want {
+		t.Errorf("shown\n%s\nwant\n%s", &log, want)
+	}
+}
+
 // The time that is left follows from what steps have taken: their holds, and as
 // long for a level as it took so far.
 func TestTheRestOfARunIsEstimated(t *testing.T) {

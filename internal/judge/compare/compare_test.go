@@ -262,6 +262,9 @@ func TestSeriesByComponent(t *testing.T) {
 		if *s.Hi >= 0 || s.Q > 0.975 || s.Q < 0.025 {
 			t.Errorf("app at %g: up to %+.2f", s.Q, *s.Hi)
 		}
+		if of := *s.Arm / *s.Baseline - 1; math.Abs(of-*s.Change) > 1e-6 {
+			t.Errorf("app at %g: %g and %g differ by %+.4f, and it says %+.4f", s.Q, *s.Baseline, *s.Arm, of, *s.Change)
+		}
 	}
 	if n := len(app.Shifts); n != 7 { // p5 to p95: 200 objects carry no p99
 		t.Errorf("%d shifts of 200 objects a run", n)

@@ -38,7 +38,11 @@ func Line(baseline, arm string, a, b Bracket, unit string, margin float64) LineC
 
 	moved := fmt.Sprintf("the load line is %s, it was %s", b.String(unit), a.String(unit))
 	if c.Change != nil {
-		moved += ", " + percent(*c.Change)
+		of := ", "
+		if a.estimated() || b.estimated() {
+			of = ", by the estimates " // a line in its bracket is estimated at its level
+		}
+		moved += of + percent(*c.Change)
 	}
 	upTo := "without an upper bound"
 	if c.Hi != nil {
@@ -85,6 +89,8 @@ func (b Bracket) bounds() (lo, hi float64, ok bool) {
 // inBracket reports whether the bracket is all that is known of the line.
 func (b Bracket) inBracket() bool { return b.Exact || b.Low == nil && b.High == nil }
 
+func (b Bracket) estimated() bool { return !b.inBracket() && b.Estimate != nil }
+
 func (b Bracket) String(unit string) string {
 	switch {
 	case b.Level == nil && b.LowestFailing != nil:
@@ -97,7 +103,11 @@ func (b Bracket) String(unit string) string {
 	if b.inBracket() || b.Low == nil || b.High == nil {
 		return fmt.Sprintf("%s %s (fails at %s)", number.Text(*b.Level, 10), unit, number.Text(*b.LowestFailing, 10))
 	}
-	return fmt.Sprintf("%s %s (95%% interval %s to %s)", number.Text(*b.Level, 10), unit, number.Text(*b.Low, 4), number.Text(*b.High, 4))
+	at := ""
+	if b.Estimate != nil {
+		at = "estimate " + number.Text(*b.Estimate, 4) + ", "
+	}
+	return fmt.Sprintf("%s %s (%s95%% interval %s to %s)", number.Text(*b.Level, 10), unit, at, number.Text(*b.Low, 4), number.Text(*b.High, 4))
 }
 
 // narrower says which searches would decide, if the lines stay where they are.

@@ -25,6 +25,13 @@ func bracket(level, failing float64) Bracket {
 	return b
 }
 
+// soft is a confirmed line with an estimate.
+func soft(level, failing, estimate, low, high float64) Bracket {
+	b := bracket(level, failing)
+	b.Estimate, b.Low, b.High = &estimate, &low, &high
+	return b
+}
+
 func TestLine(t *testing.T) {
 	for _, tt := range []struct {
 		why    string
@@ -52,6 +59,10 @@ func TestLine(t *testing.T) {
 		{"the baseline does not even hold the first level", bracket(-1, 50), bracket(100, 101), 0.05, stats.Better, "without an upper bound"},
 		{"unconfirmed", bracket(100, 101), Bracket{Verdict: "inconclusive"}, 0.05, stats.Undecided, "the load line of arm is inconclusive"},
 		{"invalid", Bracket{Verdict: "invalid"}, bracket(100, 101), 0.05, stats.Undecided, "the load line of base is invalid"},
+		{
+			"soft lines: the change is that of the estimates", soft(58, 60, 58.5, 57, 61), soft(59, 61, 58.03, 57, 60), 0.05, stats.Undecided,
+			"is 59 pods (estimate 58.03, 95% interval 57 to 60), it was 58 pods (estimate 58.5, 95% interval 57 to 61), by the estimates -0.8%",
+		},
 		{"confirmed of nothing", bracket(-1, -1), bracket(100, 101), 0.05, stats.Undecided, "is unknown"},
 	} {
 		got := Line("base", "arm", tt.a, tt.b, "pods", tt.margin)

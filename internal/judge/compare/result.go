@@ -230,7 +230,7 @@ type Form struct {
 // Shift is the change of a quantile of the runs, with its interval; a null lies at objects never ready.
 type Shift struct {
 	Q        float64  `json:"q"`
-	Baseline *float64 `json:"baseline"` // over all runs' objects
+	Baseline *float64 `json:"baseline"` // geometric mean of the runs' quantiles; without Change the quantile over all runs' objects
 	Arm      *float64 `json:"arm"`
 	Change   *float64 `json:"change"`
 	Lo       *float64 `json:"lo"`

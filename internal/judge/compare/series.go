@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"golang.org/x/sync/errgroup"
+	"gonum.org/v1/gonum/stat"
 
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 )
@@ -98,6 +99,7 @@ func (c *SeriesComparison) shifts(s sides, a, b []stats.Sample, x, y stats.Sampl
 		}
 		if change, err := s.change(of(a), of(b), s.spec.Alpha); err == nil {
 			shift.Change, shift.Lo, shift.Hi = finite(change.D), finite(change.Lo), finite(change.Hi)
+			shift.Baseline, shift.Arm = finite(stat.GeometricMean(of(a), nil)), finite(stat.GeometricMean(of(b), nil)) // the change is theirs
 		}
 		c.Shifts = append(c.Shifts, shift)
 	}

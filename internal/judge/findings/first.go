@@ -111,6 +111,7 @@ func BreachesInOrder(steps []*verdict.Judged, stray []result.Breach, first *resu
 func DiagnosisOf(spec *result.Spec, steps []*verdict.Judged) []result.Diagnosis {
 	list := []result.Diagnosis{}
 	at := make(map[string]int)
+	var shown []signature.Hit // of each, the one with the evidence
 	for _, c := range steps {
 		if c.Again {
 			continue
@@ -121,11 +122,13 @@ func DiagnosisOf(spec *result.Spec, steps []*verdict.Judged) []result.Diagnosis 
 			if !known {
 				i = len(list)
 				at[s.Name] = i
+				shown = append(shown, hit)
 				list = append(list, result.Diagnosis{Signature: s.Name, Title: signature.OneLine(s.Title), Explanation: signature.OneLine(s.Explain), Remedy: signature.OneLine(s.Remedy), Source: s.Source})
 			}
 			d := &list[i]
 			if !known || c.Failed() && !d.Failing {
-				d.Step, d.First, d.Failing, d.Evidence, d.Matches = c.ID, spec.Wall(hit.First), c.Failed(), hit.Text(), []result.Match{}
+				shown[i] = hit
+				d.Step, d.First, d.Failing, d.Matches = c.ID, spec.Wall(hit.First), c.Failed(), []result.Match{}
 				for _, sample := range hit.Matches {
 					d.Matches = append(d.Matches, result.Match{Time: spec.Wall(sample.T), Object: sample.Object, Text: signature.OneLine(sample.Text)})
 				}
@@ -133,6 +136,10 @@ func DiagnosisOf(spec *result.Spec, steps []*verdict.Judged) []result.Diagnosis 
 			d.Count += hit.Count
 			d.Steps = append(d.Steps, c.ID)
 		}
+	}
+	for i := range list {
+		shown[i].Count = list[i].Count // of all the steps that the diagnosis names
+		list[i].Evidence = shown[i].Text()
 	}
 	slices.SortStableFunc(list, func(x, y result.Diagnosis) int {
 		return cmp.Or(result.CompareBool(y.Failing, x.Failing), cmp.Compare(x.First, y.First))

@@ -69,7 +69,7 @@ func TestLineOf(t *testing.T) {
 
 	few := found
 	few.Confirmations = 2
-	if line := LineOf(spec, held, search, "ready", few); line.Exact {
+	if line := LineOf(spec, held, search, "ready", few); line.Exact || line.Estimate != nil || line.Interval != nil {
 		t.Errorf("too few confirmations: %+v", line)
 	}
 	open := LineOf(spec, held[:4], search, "ready", design.Outcome{Line: new(110.0), Confirmations: 3})
@@ -181,7 +181,7 @@ func TestDiagnosisOf(t *testing.T) {
 	if len(list) != 2 || list[0].Signature != "full" || list[1].Signature != "slow" {
 		t.Fatalf("%+v", list)
 	}
-	if d := list[0]; !d.Failing || d.Step != 3 || d.Count != 14 || !slices.Equal(d.Steps, []int{2, 3, 4}) || d.First != "2030-01-02T03:04:08.000000Z" || d.Title != "Full nodes" || len(d.Matches) != 1 || d.Matches[0].Text != "Too many pods" {
+	if d := list[0]; !d.Failing || d.Step != 3 || d.Count != 14 || !slices.Equal(d.Steps, []int{2, 3, 4}) || d.Evidence != "14 times, first ns/a: Too many pods" || d.First != "2030-01-02T03:04:08.000000Z" || d.Title != "Full nodes" || len(d.Matches) != 1 || d.Matches[0].Text != "Too many pods" {
 		t.Errorf("%+v", d)
 	}
 	if d := list[1]; d.Failing || d.Step != 1 || d.Count != 1 {

@@ -79,10 +79,11 @@ func setPassProbability(line *result.LoadLine, steps []*verdict.Judged, goal str
 
 const partly = 0.75 // weight of a step that did not begin from empty, or was held for a shorter time
 
-// setEstimate estimates where half of the steps hold; exact where all places were full without dispute.
+// setEstimate estimates where half of the steps hold; exact where all places were full without dispute. It
+// sets nothing where such a limit is not confirmed.
 func setEstimate(line *result.LoadLine, steps []*verdict.Judged, goal string) {
 	var trials []stats.Trial
-	line.Exact = line.Level != nil && line.LowestFailing != nil && line.Confirmations >= line.ConfirmationsAsked
+	hard := line.Level != nil && line.LowestFailing != nil
 	for _, s := range steps {
 		t := stats.Trial{Level: s.LevelReached, Passed: s.Goals[goal] == slo.Pass, Weight: partly}
 		if s.FromEmpty && s.FullHold {
@@ -92,12 +93,14 @@ func setEstimate(line *result.LoadLine, steps []*verdict.Judged, goal string) {
 		switch {
 		case line.Level == nil || line.LowestFailing == nil:
 		case t.Passed && t.Level >= *line.LowestFailing, !t.Passed && t.Level <= *line.Level, !t.Passed && t.Level == *line.LowestFailing && !s.Exact:
-			line.Exact = false
+			hard = false
 		}
 	}
-	if line.Exact {
+	if line.Exact = hard && line.Confirmations >= line.ConfirmationsAsked; line.Exact {
 		line.Estimate, line.Interval = line.Level, &result.Range{Lo: line.Level, Hi: line.LowestFailing}
-		return
+	}
+	if hard {
+		return // a curve would make it look soft
 	}
 	e, ok := stats.FindCrossing(trials, result.Confidence)
 	if !ok {

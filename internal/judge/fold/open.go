@@ -100,6 +100,14 @@ func (f *Facts) held() (from, to record.Micros) {
 	return f.Reached, min(f.Reached+f.hold, f.End)
 }
 
+// HoldEnd returns the end of the hold, or of the step where it was not reached.
+func (f *Facts) HoldEnd() record.Micros {
+	if _, to := f.held(); to != Never {
+		return to
+	}
+	return f.End
+}
+
 func (f *Facts) reachedIn(milestone int, from, to record.Micros) int {
 	n := 0
 	for _, s := range f.own {

@@ -66,7 +66,7 @@ type LoadLine struct {
 	PassProbability    float64 `json:"passProbability"` // least probability, at 95% confidence, that a further step here passes
 	// Estimate is the level at which half of such steps hold, null where nothing failed, Interval its
 	// interval; see stats.FindCrossing. With Exact it is the bracket: every place refused the failed
-	// objects.
+	// objects. Both are null for such a limit that is not confirmed.
 	Estimate       *float64       `json:"estimate"`
 	Interval       *Range         `json:"interval"`
 	Exact          bool           `json:"exact,omitempty"`

@@ -712,3 +712,22 @@ func TestAStallOfAClosedLoopCounts(t *testing.T) {
 		}
 	}), want: slo.Fail, says: "Complete p95 <= 500ms: it was 10ms of those that were sent, and 1."}.check(t, requestKind())
 }
+
+// A backlog is what it was at the end of the hold: afterwards the target works it off.
+func TestConditionsOfAGrowingBacklog(t *testing.T) {
+	s := newStory(t, requestKind(), nil, "quick=errors <= 1%")
+	s.begin(func(b *record.StepEvent) { b.Open = true })
+	s.windows(func(i int, w *plant) { w.Backlog, w.InFlight = 10*i, 64 })
+	step := s.at(21).end(record.EndHeld)
+	x := step.Breaches[FirstOf(step.Breaches)]
+	if x.Kind != result.BreachNotSteady || x.At != 20e6 || x.Load.Backlog != 190 {
+		t.Errorf("%+v", x)
+	}
+	figures := make(map[string]float64)
+	for _, f := range step.Conditions.Figures {
+		figures[f.Name] = *f.Value
+	}
+	if figures[result.FigureBacklog] != 190 || figures[result.FigureInFlight] != 64 {
+		t.Errorf("%v", figures)
+	}
+}

@@ -143,7 +143,7 @@ func (e *evidence) backlog() {
 	case grew && !e.f.Account.Grows(e.spec, e.step.Arrivals.Judged):
 		e.open = append(e.open, x.What+e.lateNews()+", which explains as much")
 	case grew:
-		x.At = e.f.End
+		x.At = e.f.HoldEnd() // afterwards the backlog is worked off
 		e.broken = append(e.broken, breach{Breach: x, late: e.tooLate(), by: e.neighbour(x.At)})
 	case b != nil && b.Undecided && e.spec.Arms == nil:
 		e.open = append(e.open, fmt.Sprintf("whether the backlog grows is not decided in a hold of %s: by %s a second (99.7%% interval %s to %s), of which %s are tolerated",

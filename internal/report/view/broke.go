@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report/chart"
 	"plimsoll.dev/plimsoll/internal/report/words"
@@ -107,15 +108,20 @@ func conditionTable(list []result.Figure) Table {
 	return t
 }
 
-// grewMost returns the conditions that grew most, in their order.
+// grewMost returns the conditions that grew, in their order, those that grew most if there are many.
 func grewMost(list []result.Figure) []result.Figure {
 	growth := func(f result.Figure) float64 {
-		if f.Ratio == nil {
-			return 0
+		switch {
+		case f.Ratio != nil:
+			return *f.Ratio
+		case f.Value != nil && f.Normal != nil && *f.Value > *f.Normal:
+			return math.Inf(1) // from 0
 		}
-		return *f.Ratio
+		return 0
 	}
-	most := slices.SortedStableFunc(slices.Values(list), func(a, b result.Figure) int { return cmp.Compare(growth(b), growth(a)) })[:conditionsShown]
+	grew := slices.DeleteFunc(slices.Clone(list), func(f result.Figure) bool { return growth(f) <= 1 })
+	slices.SortStableFunc(grew, func(a, b result.Figure) int { return cmp.Compare(growth(b), growth(a)) })
+	most := grew[:min(len(grew), conditionsShown)]
 	return slices.DeleteFunc(slices.Clone(list), func(f result.Figure) bool { return !slices.Contains(most, f) })
 }
 
@@ -163,8 +169,13 @@ func broke(r result.Result) (out Section) {
 	}
 	normal, list := normalOf(r), first.Conditions.Figures
 	if all := len(list); all > conditionsShown {
-		list = grewMost(list)
-		normal += fmt.Sprintf("; of %d, those that grew most", all)
+		if grew := grewMost(list); len(grew) > 0 {
+			list = grew
+			normal += fmt.Sprintf("; of %d, those that grew most", all)
+		} else {
+			list = list[:conditionsShown]
+			normal += fmt.Sprintf("; %d of %d, and none is known to have grown", conditionsShown, all)
+		}
 	}
 	out.linef("  Conditions then (%s):", normal)
 	out.table(6, conditionTable(list))
@@ -193,11 +204,15 @@ func unsaid(r result.Result, text string) string {
 
 func diagnosis(r result.Result) (s Section) {
 	const most = 5 // are shown with what to do
-	var held []string
+	var held, undecided []string
 	shown := 0
 	for _, d := range r.Diagnosis {
 		if !d.Failing {
-			held = append(held, fmt.Sprintf("%s (%s, step %d)", d.Title, d.Signature, d.Step))
+			list := &held
+			if x := stepOf(r, d.Step); x != nil && x.Verdict != slo.Pass {
+				list = &undecided
+			}
+			*list = append(*list, fmt.Sprintf("%s (%s, step %d)", d.Title, d.Signature, d.Step))
 			continue
 		}
 		if shown++; shown > most {
@@ -214,9 +229,14 @@ func diagnosis(r result.Result) (s Section) {
 	if shown > most {
 		s.linef("  and %d more, in result.json", shown-most)
 	}
-	if len(held) > 0 {
+	if len(held)+len(undecided) > 0 {
 		s.linef("")
-		s.linef("Seen in steps that did not fail: %s", strings.Join(held, "; "))
+	}
+	if len(held) > 0 {
+		s.linef("Seen in steps that passed: %s", strings.Join(held, "; "))
+	}
+	if len(undecided) > 0 {
+		s.linef("Seen in steps that decide nothing: %s", strings.Join(undecided, "; "))
 	}
 	return s
 }
@@ -228,6 +248,7 @@ func otherBreaches(r result.Result) (out Section) {
 	type group struct {
 		mark, what, first string
 		steps             []int
+		count             int // of breaches that have no other figure; 0 for others
 	}
 	var groups []*group
 	for _, s := range r.Steps {
@@ -239,13 +260,13 @@ func otherBreaches(r result.Result) (out Section) {
 			mark := markOf(r.BrokeFirst, b)
 			i := slices.IndexFunc(groups, func(g *group) bool { return g.mark == mark && g.what == what })
 			if i < 0 {
-				if figure == "" && b.Count > 1 {
-					figure = strconv.Itoa(b.Count) + " times"
-				}
 				i = len(groups)
 				groups = append(groups, &group{mark: mark, what: what, first: strings.TrimSuffix(fmt.Sprintf("after %s: %s", afterStart(s, b), figure), ": ")})
 			}
 			groups[i].steps = append(groups[i].steps, s.ID)
+			if figure == "" {
+				groups[i].count += b.Count
+			}
 		}
 	}
 	for _, g := range groups {
@@ -254,7 +275,11 @@ func otherBreaches(r result.Result) (out Section) {
 		if len(g.steps) > 1 {
 			first = fmt.Sprintf("first in step %d %s", g.steps[0], first)
 		}
-		out.linef("  %-7s  %s, in %s, %s", g.mark, g.what, record.StepsText(g.steps), first)
+		times := ""
+		if g.count > 1 {
+			times = fmt.Sprintf(" (%d times)", g.count)
+		}
+		out.linef("  %-7s  %s, in %s%s, %s", g.mark, g.what, record.StepsText(g.steps), times, first)
 	}
 	return out
 }

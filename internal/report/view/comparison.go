@@ -351,7 +351,11 @@ func (s *Section) others(l compare.LevelComparison) {
 }
 
 func shiftTable(c *compare.Comparison, l compare.LevelComparison, of compare.SeriesComparison) Table {
-	t := Table{"rrrrl", [][]string{{of.Milestone + ", all objects", c.Baseline, l.Arm, "change", "interval"}}}
+	over := "all objects"
+	if min(l.Runs[0], l.Runs[1]) > 1 {
+		over = "mean of runs"
+	}
+	t := Table{"rrrrl", [][]string{{of.Milestone + ", " + over, c.Baseline, l.Arm, "change", "interval"}}}
 	for _, x := range of.Shifts {
 		change, interval := changeOfShift(x, l.Runs)
 		t.add(stats.QuantileName(x.Q), words.Figure(x.Baseline, "s"), words.Figure(x.Arm, "s"), change, interval)
@@ -367,7 +371,7 @@ func changeOfShift(x compare.Shift, runs [2]int) (change, interval string) {
 	case x.Baseline == nil || x.Arm == nil:
 		return "-", ""
 	case min(runs[0], runs[1]) > 1:
-		interval = "never in some run"
+		interval = "over all objects: never in some run"
 	}
 	return words.Ratio(x.Baseline, x.Arm), interval
 }

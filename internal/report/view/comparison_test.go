@@ -52,7 +52,7 @@ func armsResult() result.Result {
 func TestComparison(t *testing.T) {
 	whole := []string{"crun against runc at 60: better", "  its interval lies below -5%", "  left out: block 3: step 5 is invalid",
 		"Ready p50|runc|crun|change", "block 1|2.00 s|1.00 s|-50.0%", "block 2|4.00 s|3.00 s|-25.0%",
-		"Ready, all objects|runc|crun|change|interval", "p50|3.00 s|2.00 s|-33.0%|-40.0% to -20.0%", "p99|8.00 s|4.00 s|-50.0%|never in some run", "p99.9|8.00 s|never|-|",
+		"Ready, mean of runs|runc|crun|change|interval", "p50|3.00 s|2.00 s|-33.0%|-40.0% to -20.0%", "p99|8.00 s|4.00 s|-50.0%|over all objects: never in some run", "p99.9|8.00 s|never|-|",
 		"  never Ready: 2 of 200 objects of runc",
 		"  over all objects: largest distance of the distributions 0.600; an object of crun is later with a probability of 0.20 (permutation test: p = 0.5; 2 blocks cannot give less than 0.5)",
 		"Ready by component|distance|later|p50|largest shift", "web|0.500|0.25|-33.0%|p99 -50.0%",

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -41,6 +42,11 @@ func TestBroke(t *testing.T) {
 		many.BrokeFirst.Conditions.Figures = append(many.BrokeFirst.Conditions.Figures, result.Figure{Name: name, Unit: "s", Value: new(1.0), Normal: new(1.0), Ratio: new(float64(7 - i))})
 	}
 	many.BrokeFirst.Conditions.Figures[2].Ratio = nil
+	fell := broken()
+	fell.BrokeFirst.Conditions.Figures = nil
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g"} {
+		fell.BrokeFirst.Conditions.Figures = append(fell.BrokeFirst.Conditions.Figures, result.Figure{Name: name, Unit: "s", Value: new(1.0), Normal: new(2.0), Ratio: new(0.5)})
+	}
 	unknown := broken()
 	unknown.BrokeFirst.Step = 9
 	head := []string{"What broke first, in step 2 at 110:",
@@ -63,7 +69,11 @@ func TestBroke(t *testing.T) {
 		{"more than are shown", one(broke(many)), lines(append(head, decided, decided, decided, decided, decided,
 			"  and 3 more, in result.json",
 			"  Conditions then (normal is step 1 while it was loaded; of 7, those that grew most):",
-			"condition|then|normal|ratio", "a|1.00 s|1.00 s|7", "b|1.00 s|1.00 s|6", "d|1.00 s|1.00 s|4", "e|1.00 s|1.00 s|3", "f|1.00 s|1.00 s|2", "g|1.00 s|1.00 s|1",
+			"condition|then|normal|ratio", "a|1.00 s|1.00 s|7", "b|1.00 s|1.00 s|6", "d|1.00 s|1.00 s|4", "e|1.00 s|1.00 s|3", "f|1.00 s|1.00 s|2",
+			"  Every node was full.")...)},
+		{"none of them grew", one(broke(fell)), lines(append(head, decided,
+			"  Conditions then (normal is step 1 while it was loaded; 6 of 7, and none is known to have grown):",
+			"condition|then|normal|ratio", "a|1.00 s|2.00 s|0.5", "b|1.00 s|2.00 s|0.5", "c|1.00 s|2.00 s|0.5", "d|1.00 s|2.00 s|0.5", "e|1.00 s|2.00 s|0.5", "f|1.00 s|2.00 s|0.5",
 			"  Every node was full.")...)},
 	})
 }
@@ -78,9 +88,9 @@ func TestOtherBreaches(t *testing.T) {
 	checkSections(t, []section{
 		{"nothing else broke", one(otherBreaches(broken())), ""},
 		{"in two steps", one(otherBreaches(r)), lines("Breaches and troubles in the other steps:",
-			"  usual    the server throttled requests (429), in steps 2, 3, first in step 2 after 1.50 s: 7 times",
-			"  seen     no node had room for objects, in steps 2, 3, first in step 2 after 2.00 s: 14 times",
-			"  seen     images were not pulled, in steps 2, 3, first in step 2 after 5.00 s: 2 times",
+			"  usual    the server throttled requests (429), in steps 2, 3 (14 times), first in step 2 after 1.50 s",
+			"  seen     no node had room for objects, in steps 2, 3 (28 times), first in step 2 after 2.00 s",
+			"  seen     images were not pulled, in steps 2, 3 (4 times), first in step 2 after 5.00 s",
 			"  decided  all Ready, in steps 2, 3, first in step 2 after 60.0 s: 20 of 220 did not reach it")},
 	})
 }
@@ -102,9 +112,12 @@ func TestDiagnosis(t *testing.T) {
 	}
 	checkSections(t, []section{
 		{"none", []Section{diagnosis(result.Result{})}, ""},
-		{"one that failed, one that did not", []Section{diagnosis(result.Result{Diagnosis: []result.Diagnosis{one("full", true, 2, 4, 5), one("slow", false, 1)}})}, lines(
+		{"one that failed, one of a step that passed and one of an invalid step", []Section{diagnosis(result.Result{
+			Steps:     []result.Step{{ID: 1, Verdict: slo.Pass}, {ID: 2, Verdict: slo.Fail}, {ID: 3, Verdict: slo.Invalid}},
+			Diagnosis: []result.Diagnosis{one("full", true, 2, 4, 5), one("slow", false, 1), one("lost", false, 3)},
+		})}, lines(
 			"Known failures that match:", "  Title of full (full, step 2 and 2 more)", "    14 pods", "    Nodes are full.", "    To do: raise max-pods",
-			"", "Seen in steps that did not fail: Title of slow (slow, step 1)")},
+			"", "Seen in steps that passed: Title of slow (slow, step 1)", "Seen in steps that decide nothing: Title of lost (lost, step 3)")},
 		{"what was told as a reason is not told again", []Section{diagnosis(said)}, lines("Known failures that match:", "  Full nodes (full, step 2)", "    14 pods", "    Nodes are full.", "    To do: raise max-pods")},
 		{"more than are shown", []Section{diagnosis(many)}, lines(append(append([]string{"Known failures that match:"}, all...), "  and 2 more, in result.json")...)},
 	})

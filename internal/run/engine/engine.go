@@ -479,7 +479,10 @@ func (e *Engine) Recover(ctx context.Context) error {
 func (e *Engine) empty(ctx context.Context) ([]deviation, error) {
 	e.emit(&record.StepEvent{Phase: record.PhaseReset})
 	if err := e.target.Reset(ctx); err != nil {
-		return nil, fmt.Errorf("empty the target: %w", err)
+		if cause := context.Cause(ctx); cause != nil {
+			return nil, fmt.Errorf("%w while the run emptied the target", cause)
+		}
+		return nil, fmt.Errorf("the target could not be emptied: %w", err)
 	}
 	e.loaded, e.units, e.refused = false, 0, 0
 	e.settled()

@@ -671,6 +671,9 @@ func TestAStepCutBeforeItBegins(t *testing.T) {
 			if ending != record.EndInterrupted || !errors.Is(err, why) || tr.step.Load() != 1 || !strings.HasSuffix(tr.sink.story(), "1:end held, 1:reset") {
 				t.Errorf("%s, %v, at step %d: %s", ending, err, tr.step.Load(), tr.sink.story())
 			}
+			if err.Error() != "enough while the run emptied the target" {
+				t.Errorf("the reason is %q, and nobody shall empty the target", err)
+			}
 		})
 	})
 	t.Run("while the target calms down", func(t *testing.T) {
