@@ -122,7 +122,7 @@ func TestCorrectionsAreCounted(t *testing.T) {
 	}
 	r := s.finish(design.Sweep{Levels: []float64{3}})
 	text := strings.Join(r.Warnings.Lines(), "\n")
-	for _, want := range []string{"step 1: the watch of pods missed changes, which a list showed (3 times)", "watch of nodes late from 500ms on, to the end: what they told after that is unknown"} {
+	for _, want := range []string{"step 1: the watch of pods missed changes, which a list showed (3 times)", "watch of nodes late from 500ms on, to the end: its news after that is unknown"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

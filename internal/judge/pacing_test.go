@@ -30,7 +30,7 @@ func TestWhatServesOneAtATime(t *testing.T) {
 		waited    float64 // seconds, by requests of the scheduler for its client's limit, in all
 		want      string  // the diagnosis in part, or in parts
 	}{
-		{"200 at once, 20 a second go on, and nothing says why", "max", once, at20, 0, 0, "", 0, unknown + "…about 20/s; unknown what"},
+		{"200 at once, 20 a second go on, and nothing says why", "max", once, at20, 0, 0, "", 0, unknown + "…about 20/s"},
 		{"the client's limit: requests waited for it", "max", once, at20, 0, 0, "", 1000, "client-limit: …kube-scheduler's client (200 requests waited 5s for it"},
 		{"another cause: requests hardly waited for the client's limit", "max", once, at20, 0, 0, "", 2, unknown},
 		{"the target's own limit, in use while others waited", "max", once, at20, 19, 60, "scheduler", 0, "client-limit: …a limit of requests (95% of it used, 60 waited on average)"},
@@ -38,9 +38,9 @@ func TestWhatServesOneAtATime(t *testing.T) {
 		{"another cause: that limit was in use, and nobody waited for it", "max", once, at20, 19, 0, "scheduler", 0, unknown},
 		{"another cause: many waited for a limit that was not used up", "max", once, at20, 4, 60, "scheduler", 0, unknown},
 		{"another cause: a limit of others was in use", "max", once, at20, 19, 60, "guest", 0, unknown},
-		{"a load that is slowed down as it comes", "max", func(i int) float64 { return float64(i)/500 + 0.35*max(float64(i)-100, 0)/20 }, at20, 0, 0, "", 0, "about 20/s; unknown what"},
+		{"a load that is slowed down as it comes", "max", func(i int) float64 { return float64(i)/500 + 0.35*max(float64(i)-100, 0)/20 }, at20, 0, 0, "", 0, "about 20/s"},
 		{"one after the other, each meeting the next turn somewhere", "max", func(i int) float64 { return (float64(i) + rng.Float64()) / 10 },
-			func(i int, _ float64) float64 { return float64(i+1)/10 + 0.001*rng.Float64() }, 0, 0, "", 0, "about 10/s; unknown what"},
+			func(i int, _ float64) float64 { return float64(i+1)/10 + 0.001*rng.Float64() }, 0, 0, "", 0, "about 10/s"},
 		{"the load itself comes evenly", "20/s", func(i int) float64 { return float64(i) / 20 },
 			func(i int, created float64) float64 { return created + 0.002*rng.Float64() }, 0, 0, "", 0, ""},
 		{"as much time as it takes, which varies", "max", once,

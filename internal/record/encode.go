@@ -124,7 +124,7 @@ func (f *finder) warn(v, whole reflect.Value) {
 		return
 	}
 	list = slices.DeleteFunc(list, func(w Warning) bool { return w.Kind == WarningNotFinite })
-	list = append(list, Warning{Kind: WarningNotFinite, Text: "figures that are not finite are null: what they were found from does not give them", Count: len(f.paths), Places: f.paths[:min(len(f.paths), maxPlaces)]})
+	list = append(list, Warning{Kind: WarningNotFinite, Text: "figures that are not finite are null: the measurements do not give them", Count: len(f.paths), Places: f.paths[:min(len(f.paths), maxPlaces)]})
 	field.Set(reflect.ValueOf(list))
 	if own := v.FieldByName("Warnings"); own.CanSet() {
 		own.Set(field)

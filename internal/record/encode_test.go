@@ -26,7 +26,7 @@ func TestNothingKeepsAResultFromBeingWritten(t *testing.T) {
 		Skipped  float64            `json:"-"`
 		Warnings Warnings           `json:"warnings"`
 	}
-	const warned = `"warnings":[{"kind":"notFinite","text":"figures that are not finite are null: what they were found from does not give them","count":`
+	const warned = `"warnings":[{"kind":"notFinite","text":"figures that are not finite are null: the measurements do not give them","count":`
 	for _, tt := range []struct {
 		why  string
 		v    any

@@ -11,7 +11,8 @@ import (
 // HistoryVersion is the history's format. A reader accepts older ones as well; see docs/history.md.
 const HistoryVersion = 1
 
-// Micros is a time since the start of the run on the monotonic clock, or a span, in microseconds.
+// Micros is a time since the start of the run on the monotonic clock, or a span, in microseconds;
+// environment.json holds the wall clock at 0.
 type Micros int64
 
 // Duration returns m as a time.Duration.
@@ -85,7 +86,8 @@ const (
 	KindAnswer    EventKind = "answer"    // the answer to an objective on a query
 )
 
-// Event is one line of the history: what happened (Body), when, and in which step; 0 is outside of any.
+// Event is one line of the history: what happened (Body), when, and in which step. Steps count from 1; 0
+// is outside of any.
 type Event struct {
 	T    Micros
 	Step int
@@ -167,7 +169,8 @@ type StepPlan struct {
 	FullHold  bool    `json:"fullHold"`  // the hold was the whole one that the plan names
 }
 
-// StepEvent marks a moment of a level's step; Reached is given again once known, Ending at the end.
+// StepEvent marks a moment of a level's step. The start has the plan and its settings, the end has Ending,
+// Message, Least and Most.
 type StepEvent struct {
 	Phase Phase `json:"phase"`
 	StepPlan

@@ -95,7 +95,7 @@ func frameEnd(file io.ReaderAt, at, size int64) (int64, error) {
 		case 1: // one byte, many times
 			length = 1
 		case 3:
-			return 0, errors.New("the frame has a block of no kind that there is")
+			return 0, errors.New("the frame has a block of an unknown kind")
 		}
 		if at += 3 + length; at > size {
 			return 0, io.ErrUnexpectedEOF

@@ -136,7 +136,7 @@ func readEvents(compressed io.Reader, v verifier, each func(Event) error) (Histo
 		h.Damaged = append(h.Damaged, v.rest.String())
 		return h, each(Event{Body: &v.rest})
 	case errors.Is(err, zstd.ErrCRCMismatch):
-		return h, fmt.Errorf("its checksum does not match, and where it is damaged cannot be told: %w", err)
+		return h, fmt.Errorf("its checksum does not match, and the damaged part cannot be found: %w", err)
 	case err != nil:
 		return h, damaged(err)
 	case cut && !file.ended:

@@ -182,7 +182,7 @@ func TestWhoseFaultLatenessIs(t *testing.T) {
 	}{
 		{"all in time", 0, 0, nil, slo.Pass},
 		{"as late as may be by its own doing", 10 * time.Millisecond, 0, nil, slo.Pass},
-		{"later: it says nothing of the target", 11 * time.Millisecond, 0, nil, slo.Invalid},
+		{"later: it says nothing about the target", 11 * time.Millisecond, 0, nil, slo.Invalid},
 		{"late because there was no place", 0, 11 * time.Millisecond, nil, slo.Fail},
 		{"both: its own doing comes first", 11 * time.Millisecond, 11 * time.Millisecond, nil, slo.Invalid},
 		{"woken late in one case of a hundred", 0, 0, []record.Body{wakes(2)}, slo.Pass},

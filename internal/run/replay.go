@@ -73,10 +73,10 @@ func judged(dir record.Dir, x Experiment, rows func(record.ObjectRow), windows f
 		return result.Result{}, err
 	}
 	for _, part := range history.Damaged {
-		builder.Warn(record.Warning{Kind: record.WarningCut, Places: []string{part}, Text: "a part of " + record.HistoryFile + " is damaged: the steps that it tells of decide nothing; a copy of the file may be whole"})
+		builder.Warn(record.Warning{Kind: record.WarningCut, Places: []string{part}, Text: "a part of " + record.HistoryFile + " is damaged: the steps in it decide nothing; a copy of the file may be whole"})
 	}
 	for _, name := range dir.Changed(sums) {
-		builder.Warn(record.Warning{Kind: record.WarningCut, Text: name + " is not as the run has written it: what is judged by it is not what was asked for then"})
+		builder.Warn(record.Warning{Kind: record.WarningCut, Text: name + " was changed after the run: this verdict follows the changed file"})
 	}
 	if missing {
 		builder.Warn(record.Warning{Kind: record.WarningCut, Text: "the run ended before environment.json was written: the target is unknown"})

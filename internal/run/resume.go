@@ -85,7 +85,7 @@ func OpenPast(dir record.Dir, id string, x Experiment) (*Past, error) {
 }
 
 func changedError(name string) error {
-	return &ContradictionError{name + " is not as the run has written it"}
+	return &ContradictionError{name + " was changed after the run"}
 }
 
 func (p *Past) startPart(r *record.RunEvent, id, plan string) error {

@@ -186,7 +186,7 @@ func TestWhatBecomesOfRequests(t *testing.T) {
 			func(r result.StreamRequests) bool { return r.Failed[record.FailedTimeout] == 30_000 }},
 		{"what becomes of the last is unknown", simulated.Plan{LoseAfter: 34_000}, nil, slo.Inconclusive, "1000 requests",
 			func(r result.StreamRequests) bool { return r.Lost == 1000 && r.Done == 29_000 }},
-		{"no place among those under way", simulated.Plan{Latency: took(20 * time.Millisecond)}, func(tr *trial) { tr.options.MaxInFlight = 10 }, slo.Invalid, "the load's own bound on requests under way was reached, which is not the target's: 30000 of 30000 arrivals waited for a place among 10, each of which took 20",
+		{"no place among those under way", simulated.Plan{Latency: took(20 * time.Millisecond)}, func(tr *trial) { tr.options.MaxInFlight = 10 }, slo.Invalid, "the generator reached its own limit of requests in flight, which says nothing about the target: 30000 of 30000 arrivals waited for a place among 10, each of which took 20",
 			func(r result.StreamRequests) bool { return r.Late == 30_000 && r.Dropped > 5000 }},
 		{"no place among those under way, which take longer than is allowed", simulated.Plan{Latency: took(80 * time.Millisecond)}, func(tr *trial) { tr.options.MaxInFlight = 40 }, slo.Fail, "achievedRate",
 			func(r result.StreamRequests) bool { return r.Late == 30_000 && r.Dropped > 5000 }},

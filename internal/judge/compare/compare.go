@@ -181,7 +181,7 @@ func (c *LevelComparison) unequal(runs []Run, spec Spec, metric string) string {
 	if !spec.Paired || stats.Fisher(out[0], all[0], out[1], all[1]) >= leftOutAlike {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d runs of %s do not count, and %d of %d of %s: what is left of them cannot be compared",
+	return fmt.Sprintf("%d of %d runs of %s do not count, and %d of %d of %s: the rest cannot be compared",
 		out[1], all[1], c.Arm, out[0], all[0], spec.Baseline)
 }
 

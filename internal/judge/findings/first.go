@@ -42,7 +42,7 @@ func BrokeFirst(kind string, steps []*verdict.Judged, goals []result.GoalResult)
 		}
 		switch {
 		case says != "" && len(c.Reasons) > 0 && result.Top(c.Reasons).Mistaken():
-			says = "the server refused requests for what they asked for: that is a mistake in the workload, and no limit"
+			says = "the server refused the content of requests: a mistake in the workload, not a limit"
 		case first.Kind == result.BreachActor:
 			says = silent
 		case first.Kind == result.BreachStandstill && !slices.ContainsFunc(c.Breaches, other):

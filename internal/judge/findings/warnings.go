@@ -39,7 +39,7 @@ func WarningsOf(steps []*verdict.Judged, there string) record.Warnings {
 		if s.Stood > 0 {
 			warnings.Add(record.Warning{
 				Kind: record.WarningStandstill, Steps: []int{s.ID}, Count: 1, Seconds: s.Stood,
-				Text: "all writes to the API stood still: what was slow then tells of that, and not of a limit of the load",
+				Text: "all writes to the API stood still: slow results in that time come from the standstill, not from a limit of the load",
 			})
 		}
 		for _, text := range s.Silent {
@@ -66,7 +66,7 @@ func sendingOf(s *verdict.Judged, there string) string {
 	if p50 == nil || s.APIRequests.Sending <= sendingMost**p50 {
 		return ""
 	}
-	return fmt.Sprintf("sending took %s, more than a tenth of the median to %s (%s): what was meant for one moment came over that time, which all times include", result.DurationText(s.APIRequests.Sending, 0), there, result.DurationText(*p50, 0))
+	return fmt.Sprintf("sending took %s, more than a tenth of the median to %s (%s): the load came over that time instead of at one moment, and all times include it", result.DurationText(s.APIRequests.Sending, 0), there, result.DurationText(*p50, 0))
 }
 
 // addNeighbours warns of the resource that others took most of, by steps that held and others.
@@ -95,14 +95,14 @@ func addNeighbours(warnings *record.Warnings, steps []*verdict.Judged) {
 		in[g] = append(in[g], s.ID)
 	}
 	for _, g := range order {
-		text := most[g].String() + ": "
-		if g.held {
-			text += "the step held in spite of it"
-		} else {
-			text += "what was slow tells of that, and not of the target"
-		}
+		text, these := most[g].String(), "this step"
 		if len(in[g]) > 1 {
-			text = strings.Replace(strings.Replace(text, "used ", "used up to ", 1), "the step held", "they held", 1)
+			text, these = strings.Replace(text, "used ", "used up to ", 1), "these steps"
+		}
+		if g.held {
+			text += ": " + these + " passed anyway"
+		} else {
+			text += ": slow results in " + these + " come from the busy machine, not from the target"
 		}
 		warnings.Add(record.Warning{Kind: record.WarningCPU, Steps: in[g], Count: len(in[g]), Text: text})
 	}

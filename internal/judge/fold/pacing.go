@@ -69,7 +69,7 @@ func (f *Facts) paced(s *Measured, tell func(reason, text string)) {
 		if up < 0.7*every {
 			continue // they hardly waited
 		}
-		reason, proof := "ServedOneAtATime", fmt.Sprintf("something serves one at a time, about %.0f/s; unknown what", 1/every)
+		reason, proof := "ServedOneAtATime", fmt.Sprintf("an unknown part serves one at a time, about %.0f/s", 1/every)
 		if limit := s.Proof(w.For, (f.End - f.Start).Seconds()); limit != "" {
 			reason, proof = "PacedByLimit", limit
 		}

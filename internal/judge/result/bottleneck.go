@@ -193,19 +193,19 @@ type Neighbour struct {
 	Of     string  `json:"of,omitempty"` // part of the target that is kept to these CPUs, "" for the whole machine
 	CPUs   int     `json:"cpus,omitempty"`
 	Others float64 `json:"others"`           // percent of it that others used
-	Wanted float64 `json:"wanted,omitempty"` // percentage of the processors that the run used or waited for; it may exceed 100
+	Wanted float64 `json:"wanted,omitempty"` // percentage of the processors that others used and the run used or waited for; it may exceed 100
 	Waited float64 `json:"waited,omitempty"` // the time in which something waited for memory or IO, in percent
 }
 
 func (n Neighbour) String() string {
 	if n.What != Processors {
-		return fmt.Sprintf("other programs used %.0f%% of this machine's %s, for which something waited in %.0f%% of the time", n.Others, n.What, n.Waited)
+		return fmt.Sprintf("other programs used %.0f%% of this machine's %s, and something waited for it in %.0f%% of the time", n.Others, n.What, n.Waited)
 	}
 	of := "this machine's processors"
 	if n.Of != "" {
 		of = "the processors of " + n.Of
 	}
-	return fmt.Sprintf("other programs used %.0f%% of %s (%d), of which %.0f%% were wanted in all", n.Others, of, n.CPUs, n.Wanted)
+	return fmt.Sprintf("other programs used %.0f%% of %s (%d); all programs together wanted %.0f%%", n.Others, of, n.CPUs, n.Wanted)
 }
 
 // SortNeighbours orders resources by the part that others took, the largest first.

@@ -30,8 +30,10 @@ var ErrFewForChange = errors.New("fewer than 10 values do not show a change")
 // binary segmentation (Olshen, Venkatraman and others, 2004): the stretch of logarithms whose mean
 // differs most from the rest stands if at most a share alpha of the orders of the figures have one as
 // good. The series is divided at its clearer end and both parts, which share alpha, are searched again.
-// So a series without a change gets one with a probability of alpha; a drift counts as a change. Figures
-// that are not finite or not above 0, and fewer than ChangeNeeds, are an error.
+// So a series without a change gets one with a probability of alpha. That assumes independent runs: a
+// drift, or a run that depends on the one before, counts as a change. The result is in order, and empty
+// without a change. Fewer than ChangeNeeds figures are ErrFewForChange, a figure that is not finite or not
+// above 0 is ErrNotPositive.
 func ChangePoints(figures []float64, alpha float64, seed uint64) ([]ChangePoint, error) {
 	if len(figures) < ChangeNeeds {
 		return nil, ErrFewForChange

@@ -24,10 +24,10 @@ const (
 	Undecided  Verdict = "inconclusive" // none of these
 )
 
-// Change is the relative change of a metric from baseline to arm, with its interval: 0.05 is 5% more.
+// Change is the relative change of a metric from baseline to arm: 0.05 is 5% more.
 type Change struct {
-	Blocks    int // pairs of runs
-	D, Lo, Hi float64
+	Blocks    int     // pairs of runs; of runs made apart, those of the arm with fewer
+	D, Lo, Hi float64 // the change and the ends of its interval, at the caller's confidence
 	SD        float64 // standard deviation of the logarithms' block differences; of runs made apart, that of as many blocks
 	df        float64 // degrees of freedom
 }
@@ -42,7 +42,8 @@ var ErrNotPositive = errors.New("a relative change needs a positive finite value
 
 // CompareBlocks compares two arms that ran side by side: a[i] and b[i] are one metric's figures in block
 // i. The run is the replicate; the number of its objects does not enter. The interval is Student's, of
-// the mean difference of the logarithms: relative changes, whose noise multiplies.
+// the mean difference of the logarithms: relative changes, whose noise multiplies. Fewer than two blocks
+// are ErrFewBlocks, a figure without a logarithm is ErrNotPositive.
 func CompareBlocks(a, b []float64, confidence float64) (Change, error) {
 	if len(a) != len(b) {
 		return Change{}, errors.New("blocks need a run of each arm")
@@ -59,7 +60,9 @@ func CompareBlocks(a, b []float64, confidence float64) (Change, error) {
 	return repeated(floats.SubTo(make([]float64, n), lb, la), studentQuantile(1-(1-confidence)/2, float64(n-1))), nil
 }
 
-// CompareApart compares arms whose runs were made apart, by Welch's wider interval of logarithms' means.
+// CompareApart compares arms whose runs were made apart, by Welch's interval of the difference of the
+// logarithms' means. It is wider than that of blocks: it includes all that changed with time. Errors are
+// those of CompareBlocks.
 func CompareApart(a, b []float64, confidence float64) (Change, error) {
 	if len(a) < 2 || len(b) < 2 {
 		return Change{}, ErrFewBlocks
@@ -83,6 +86,7 @@ func CompareApart(a, b []float64, confidence float64) (Change, error) {
 	return c, nil
 }
 
+// logs returns the natural logarithms, or ErrNotPositive.
 func logs(x []float64) ([]float64, error) {
 	l := make([]float64, len(x))
 	for i, v := range x {
@@ -94,7 +98,7 @@ func logs(x []float64) ([]float64, error) {
 	return l, nil
 }
 
-// Judge returns the verdict by a margin. Less says that more of the metric is better (a rate).
+// Judge returns the verdict by a margin, 0.05 for 5%. Less says that more of the metric is better (a rate).
 func (c Change) Judge(margin float64, less bool) Verdict {
 	lo, hi := c.Lo, c.Hi
 	if less {
@@ -113,7 +117,8 @@ func (c Change) Judge(margin float64, less bool) Verdict {
 	return Undecided
 }
 
-// MoreBlocks returns how many further blocks likely decide a comparison: 0 is decided, -1 too many.
+// MoreBlocks returns how many further blocks likely decide a comparison, if its change and spread stay as
+// they are: 0 where it is decided, -1 where no number up to most decides it.
 func (c Change) MoreBlocks(margin, confidence float64, less bool, most int) int {
 	if c.Judge(margin, less) != Undecided {
 		return 0
@@ -132,7 +137,9 @@ func (c Change) MoreBlocks(margin, confidence float64, less bool, most int) int 
 // Power is the probability with which Detectable changes are found.
 const Power = 0.8
 
-// Detectable returns the smallest change beyond the margin that so many blocks find with Power.
+// Detectable returns the smallest change beyond the margin that so many blocks find with Power; sd is
+// Change.SD. Student's distribution about 0 stands for the noncentral one, which is close. It is +Inf for
+// fewer than two blocks.
 func Detectable(sd float64, blocks int, margin, confidence float64) float64 {
 	if blocks < 2 {
 		return math.Inf(1)
@@ -146,7 +153,9 @@ func studentQuantile(q, df float64) float64 { return distuv.StudentsT{Sigma: 1, 
 
 func studentCDF(t, df float64) float64 { return distuv.StudentsT{Sigma: 1, Nu: df}.CDF(t) }
 
-// Distance returns the Kolmogorov-Smirnov distance of two samples, in which censored objects come last.
+// Distance returns the Kolmogorov-Smirnov distance of two samples, from 0 to 1, in which censored objects
+// come last; NaN where one is empty. It is an effect size: a run's objects are not replicates, so it gives
+// no p-value.
 func Distance(a, b Sample) float64 {
 	if a.N() == 0 || b.N() == 0 {
 		return math.NaN()
@@ -172,7 +181,8 @@ func Distance(a, b Sample) float64 {
 	return most
 }
 
-// Superiority returns the probability that an object of b is later than one of a; a tie is a half.
+// Superiority returns the probability that an object of b is later than one of a: 0.5 where neither is
+// later, NaN where a sample is empty. A tie is a half; censored objects tie and are later than all others.
 func Superiority(a, b Sample) float64 {
 	if a.N() == 0 || b.N() == 0 {
 		return math.NaN()
@@ -200,7 +210,8 @@ func Superiority(a, b Sample) float64 {
 	return wins / float64(a.N()) / float64(b.N())
 }
 
-// FalseDiscovery turns p-values into rates of false discoveries (Benjamini and Hochberg, 1995).
+// FalseDiscovery turns the p-values of many metrics into the rate of false discoveries among those that
+// are as small (Benjamini and Hochberg, 1995). NaN stays NaN and does not count.
 func FalseDiscovery(p []float64) []float64 {
 	var known []int
 	q := slices.Repeat([]float64{math.NaN()}, len(p))
@@ -218,7 +229,7 @@ func FalseDiscovery(p []float64) []float64 {
 	return q
 }
 
-// P returns the two-sided p-value of no change at all.
+// P returns Student's two-sided p-value of no change at all, NaN for fewer than two blocks.
 func (c Change) P() float64 {
 	if c.Blocks < 2 {
 		return math.NaN()

@@ -79,7 +79,8 @@ func leastSquares(columns [][]float64, y []float64) (coefs, left []float64, ok b
 type Line struct {
 	Intercept, Slope Estimate
 	SD               float64 // of the measurements about the line
-	// Bend is the largest distance from a curve of second degree by the line's range, BendP its p-value.
+	// Bend is the largest distance of the line from a curve of second degree, as a share of what the line
+	// rises or falls over the levels; BendP is the p-value of no bend.
 	Bend, BendP float64
 	Wrong       string // why a line is the wrong law: the measurements bend far enough to matter; or ""
 }
@@ -166,8 +167,9 @@ func (l *Line) bend(ones, centred, y, left []float64, meanY, span float64) {
 	}
 }
 
-// FitPlane fits y = a + b1 x1 + b2 x2 and returns b1 and b2 with Student's intervals. It refuses fewer
-// than LawLevels measurements, and things that change together so closely that they cannot be separated.
+// FitPlane fits y = a + b1 x1 + b2 x2 by least squares and returns b1 and b2 with Student's intervals:
+// what y grows by along each, the other held. It refuses fewer than LawLevels measurements, and things
+// that change together so closely that they cannot be separated.
 func FitPlane(x1, x2, y []float64, confidence float64) (b1, b2 Estimate, err error) {
 	n := len(y)
 	if len(x1) != n || len(x2) != n {
@@ -208,7 +210,8 @@ func estimates(columns [][]float64, y []float64, confidence float64) ([]Estimate
 
 const rayPoints = 3 // measurements that FitRay needs
 
-// FitRay fits y = b x and returns b with Student's interval. It refuses fewer than three measurements.
+// FitRay fits y = b x by least squares and returns b with Student's interval: it assumes that y is 0 at 0.
+// It refuses fewer than three measurements.
 func FitRay(x, y []float64, confidence float64) (Estimate, error) {
 	if len(x) != len(y) {
 		return Estimate{}, errors.New("every measurement needs its place")

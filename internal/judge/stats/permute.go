@@ -138,6 +138,7 @@ func (s Arms) PermuteRuns() float64 {
 }
 
 // shareAsFar returns the share of ways to assign runs with at least the distance of the first, seen one.
+// Assign sets which runs are in the first arm.
 func (s Arms) shareAsFar(ways int, assign func(way int, inA []bool)) float64 {
 	runs := s.counts()
 	inA := make([]bool, len(s.a)+len(s.b))
@@ -236,7 +237,8 @@ func (c *counts) distance(in []bool) float64 {
 const rankWays = 999 // lots of RankP
 
 // RankP returns the p-value of Kendall's tau by drawing lots with a seed: the chance that the ranks of y
-// follow those of x as closely, up or down. An outlier counts only by its rank.
+// follow those of x as closely, up or down. An outlier counts only by its rank. It is 1 for fewer than two
+// points and never below 1/1000.
 func RankP(x, y []float64, seed uint64) float64 {
 	if len(x) < 2 {
 		return 1

@@ -75,7 +75,8 @@ func (s Sample) AtMost(v float64) int {
 	return s.first(above)
 }
 
-// AtOnce returns the sample in which n of the censored observations came at once: the best case.
+// AtOnce returns the sample in which n of the censored observations came at once: the best case of
+// observations whose state is unknown.
 func (s Sample) AtOnce(n int) Sample {
 	m := Merge(s, Sample{sorted: make([]float64, n)})
 	m.censored -= n
@@ -109,7 +110,8 @@ func (s Sample) Quantile(q float64) float64 {
 	return s.order(rank(q, s.N()))
 }
 
-// Rank returns the rank of the quantile q, from 1; it exceeds a bound once N - Rank + 1 values do.
+// Rank returns the rank of the quantile q, from 1; 0 for an empty sample. The quantile exceeds a bound once
+// N - Rank + 1 observations do.
 func (s Sample) Rank(q float64) int {
 	if s.N() == 0 {
 		return 0
@@ -121,7 +123,8 @@ func (s Sample) Rank(q float64) int {
 // of 100 is the 7th, though 0.07*100 > 7.
 func rank(q float64, n int) int { return min(max(int(math.Ceil(q*float64(n)-1e-9*float64(n))), 1), n) }
 
-// Resolves reports whether n observations carry the quantile q: at least 1/(1-q).
+// Resolves reports whether n observations carry the quantile q: at least 1/(1-q). With fewer it is the
+// maximum.
 func Resolves(q float64, n int) bool { return float64(n)*(1-q) >= 1-1e-9 }
 
 // Interval returns Woodruff's (1952) confidence interval of the quantile q of batches: the share of
@@ -178,7 +181,8 @@ func (s Sample) Max() float64 {
 	return s.order(s.N())
 }
 
-// Resolution returns the smallest distance between observations, or a histogram's at the largest.
+// Resolution returns the smallest distance between different observations, an upper bound on the step of
+// the clock that timed them; 0 for fewer than two. Of counts it is the histogram's at the largest value.
 func (s Sample) Resolution() float64 {
 	least := 0.0
 	if s.counts != nil && len(s.sorted) > 0 {
@@ -192,8 +196,9 @@ func (s Sample) Resolution() float64 {
 	return least
 }
 
-// PassProbability returns the lower confidence bound on the probability of a pass after k of n (Clopper
-// and Pearson, 1934, one-sided): with 3 of 3 at 95% it is 0.05^(1/3) = 0.37.
+// PassProbability returns the lower confidence bound on the probability that one more trial passes, after
+// k of n independent ones did (Clopper and Pearson, 1934, one-sided): with 3 of 3 at 95% it is
+// 0.05^(1/3) = 0.37. It is 0 without a pass.
 func PassProbability(k, n int, confidence float64) float64 {
 	if k <= 0 || n <= 0 {
 		return 0

@@ -13,7 +13,8 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// Looks returns the few numbers of blocks at which a comparison of least to most blocks is judged.
+// Looks returns the numbers of blocks at which a comparison of least to most blocks is judged, most last.
+// They are few, and further apart the later they are: each look costs later ones some of the error rate.
 func Looks(least, most int) []int {
 	looks := slices.DeleteFunc([]int{4, 6, 9, 13, 20, 30, 45, 68, 100}, func(n int) bool { return n < least || n >= most })
 	return append(looks, most)
@@ -145,7 +146,7 @@ func (s *Sequential) look(d []float64, looks []int, less bool, end End) Stage {
 	return g
 }
 
-// Bounds returns half of the interval at each look, in standard errors.
+// Bounds returns half of the interval at each of Looks, in standard errors.
 func (s *Sequential) Bounds() []float64 {
 	return s.boundsOf(s.Alpha, Looks(s.Least, s.Most), Scheduled)
 }
@@ -297,7 +298,8 @@ const (
 	drawnSigns = 20_000 // ways for more blocks
 )
 
-// SignFlip returns the p-value of no change by flipping signs, for any symmetric distribution.
+// SignFlip returns the two-sided p-value of no change, for any symmetric distribution of the differences:
+// the share of all ways to choose their signs whose sum is at least as far from 0.
 func SignFlip(d []float64) float64 {
 	seen := math.Abs(floats.Sum(d)) * (1 - 1e-12)
 	if len(d) <= mostSigns {
@@ -338,7 +340,8 @@ func SignFlip(d []float64) float64 {
 
 const drawnFutures = 2000 // of a prediction
 
-// predict returns the probability that the last look decides, by futures drawn from the posterior.
+// predict returns the probability that the last look decides: the share of futures that do, whose mean and
+// spread are drawn from the posterior of the blocks so far.
 func (s *Sequential) predict(d []float64, bound float64, less bool) float64 {
 	rng := rand.New(rand.NewPCG(uint64(len(d)), 9))
 	n := float64(len(d))
@@ -431,7 +434,8 @@ func (s *Sequential) unbiased(d []float64, looks []int, more bool, alpha float64
 	return math.Expm1((lo + hi) / 2)
 }
 
-// Fisher returns Fisher's two-sided p-value that x of n and y of m come from one probability.
+// Fisher returns the two-sided p-value of Fisher's exact test that x of n and y of m come from one
+// probability.
 func Fisher(x, n, y, m int) float64 {
 	choose := func(n, k int) float64 {
 		a, _ := math.Lgamma(float64(n + 1))

@@ -381,7 +381,7 @@ func StallsOf(r *result.StreamRequests, there string, plain result.Latencies) st
 	}
 	text := "a stall: " + strings.Join(parts, ", ")
 	if was, with := plain[there].P99, r.Corrected[there].P99; r.Corrected != nil && was != nil && with != nil {
-		text += fmt.Sprintf("; clients that wait send nothing, so that p99 is %s of the requests that were sent, and %s with those that the stall kept from being sent",
+		text += fmt.Sprintf("; clients that wait send nothing: p99 is %s of the requests that were sent, and %s with those that the stall held back",
 			result.DurationText(*was, 0), result.DurationText(*with, 0))
 	}
 	return text

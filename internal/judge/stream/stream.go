@@ -283,7 +283,7 @@ func (s *Stream) Tried() (found Places, says string) {
 	}
 	rateOf := func(x *record.Trial) float64 { return float64(x.Answered) / x.Seconds }
 	fewer, all := rateOf(s.Trials[0]), rateOf(s.Trials[1])
-	says = fmt.Sprintf("with %d requests under way %s a second were answered, and %s with %d", s.Trials[0].Places, number.Text(fewer, 4), number.Text(all, 4), s.Trials[1].Places)
+	says = fmt.Sprintf("with %d requests in flight %s a second were answered, and %s with %d", s.Trials[0].Places, number.Text(fewer, 4), number.Text(all, 4), s.Trials[1].Places)
 	switch {
 	case max(fewer, all) >= fullRate*float64(s.Account.Intended)/s.hold.Seconds():
 		return PlacesEnough, says
@@ -321,7 +321,7 @@ func (s *Stream) OwnBound(a *result.Arrivals, goal slo.Goal, open bool) string {
 			return ""
 		}
 	}
-	what := fmt.Sprintf("the load's own bound on requests under way was reached, which is not the target's: %d of %d arrivals waited for a place among %.0f, each of which took %s",
+	what := fmt.Sprintf("the generator reached its own limit of requests in flight, which says nothing about the target: %d of %d arrivals waited for a place among %.0f, each of which took %s",
 		a.Late, a.Judged, mean, result.DurationText(took, 0))
 	if says != "" {
 		what += "; " + says
@@ -336,7 +336,7 @@ func (s *Stream) Reasons() []result.Reason {
 		list = append(list, result.Reason{Reason: kind, Count: n})
 	}
 	if n := s.Account.Dropped; n > 0 {
-		list = append(list, result.Reason{Reason: "Dropped", Message: "the request found no place among those under way, and was not sent", Count: n})
+		list = append(list, result.Reason{Reason: "Dropped", Message: "the limit of requests in flight was reached, so the request was not sent", Count: n})
 	}
 	if n := s.Account.Lost; n > 0 {
 		list = append(list, result.Reason{Reason: "Unknown", Message: "what became of the request is unknown", Count: n})

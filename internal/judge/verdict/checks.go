@@ -126,7 +126,7 @@ func (e *evidence) generatorUsedUp() string {
 	if bound == nil || !bound.Generator || !e.excusable() {
 		return ""
 	}
-	return bound.String() + ": this says nothing of the target: " + texts(e.broken)
+	return bound.String() + ": this says nothing about the target: " + texts(e.broken)
 }
 
 // ownDelay excuses breaches only: an unknown fact is not invalid.
@@ -161,7 +161,7 @@ func (e *evidence) neighbours() string {
 	if len(e.broken) == 0 || e.stopped() || e.some(func(b breach) bool { return b.by == nil }) {
 		return ""
 	}
-	return e.broken[0].by.String() + ": this says nothing of the target: " + texts(e.broken)
+	return e.broken[0].by.String() + ": this says nothing about the target: " + texts(e.broken)
 }
 
 func (e *evidence) isBroken() string {
@@ -199,7 +199,7 @@ func (e *evidence) cut() string {
 	case e.f.Cut():
 		return "the step was cut short: " + e.step.Message
 	case e.step.Ending == record.EndUnfinished:
-		return cmp.Or(e.step.Message, "what was done to the target had not ended at the end of the hold")
+		return cmp.Or(e.step.Message, "an action on the target had not ended at the end of the hold")
 	}
 	return ""
 }
@@ -214,7 +214,7 @@ func (e *evidence) nothingAsked() string {
 	case e.step.Account().Intended > 0 || e.step.APIRequests.N > 0:
 		return ""
 	case e.f.Others > 0:
-		return fmt.Sprintf("%d %s that are not this run's already make %.10g %s: nothing was asked for", e.f.Others, e.spec.Kind.Object.Many, e.step.LevelReached, e.spec.Unit)
+		return fmt.Sprintf("%d %s that are not this run's already make %.10g %s: no load was sent", e.f.Others, e.spec.Kind.Object.Many, e.step.LevelReached, e.spec.Unit)
 	}
 	return "nothing was asked for"
 }

@@ -36,7 +36,7 @@ func TestEachCheck(t *testing.T) {
 	}{
 		{"generator used up", "the load's own program is the bound", both(ofStream, func(e *evidence) {
 			e.step.Bottleneck = &result.Bottleneck{Bounds: []result.BoundShare{{What: "fio is busy", Held: true, Generator: true}}}
-		}, broken(breach{})), "this says nothing of the target: Complete p99"},
+		}, broken(breach{})), "this says nothing about the target: Complete p99"},
 		{"late", "the generator was late, and that explains all", both(ofStream, broken(breach{late: "plimsoll itself was late"})), "plimsoll itself was late"},
 		{"neighbours", "others took the processors", broken(breach{by: taken}), "other programs used 90%"},
 		{"broken", "an objective did not hold", broken(breach{}), "it was 9 ms"},

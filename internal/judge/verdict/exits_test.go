@@ -131,7 +131,7 @@ func TestEveryExitForObjects(t *testing.T) {
 			}, tell: func(s *story) {
 				s.made("a b", 9)
 				s.bound("gen", 0.95)
-			}, want: slo.Invalid, says: "the generator's clients (95% of it used): this says nothing of the target: Ready p99 <= 5s: it was 9s",
+			}, want: slo.Invalid, says: "the generator's clients (95% of it used): this says nothing about the target: Ready p99 <= 5s: it was 9s",
 		},
 		{
 			why: "it held although the generator's limit was used up", goal: "Ready p99 <= 15s", spec: func(spec *result.Spec) {
@@ -146,13 +146,13 @@ func TestEveryExitForObjects(t *testing.T) {
 		{why: "neighbours explain slow objects", goal: "Ready p99 <= 5s", tell: func(s *story) {
 			s.made("a b", 9)
 			s.busyNeighbours()
-		}, want: slo.Invalid, says: "other programs used 90% of this machine's processors (2), of which 95% were wanted in all: this says nothing of the target: Ready p99 <= 5s: it was 9s"},
+		}, want: slo.Invalid, says: "other programs used 90% of this machine's processors (2); all programs together wanted 95%: this says nothing about the target: Ready p99 <= 5s: it was 9s"},
 		{why: "neighbours explain an object whose time was over", goal: "all Ready", tell: func(s *story) {
 			s.made("a", 1)
 			s.asked("b")
 			s.news("b: Created")
 			s.busyNeighbours()
-		}, end: record.EndTimeout, want: slo.Invalid, says: "this says nothing of the target: all Ready: 1 of 2 did not reach it"},
+		}, end: record.EndTimeout, want: slo.Invalid, says: "this says nothing about the target: all Ready: 1 of 2 did not reach it"},
 		{why: "neighbours do not explain a pod that ended", goal: "all Ready", tell: func(s *story) {
 			s.made("a", 1)
 			s.asked("b")
@@ -234,7 +234,7 @@ func TestEveryExitForObjects(t *testing.T) {
 		{why: "arrivals waited beside busy neighbours", goal: "errors <= 0%", step: byRate, tell: func(s *story) {
 			s.arrivals(0, quick, func(i int, b *record.Slot) { b.Waited = 1 })
 			s.busyNeighbours()
-		}, want: slo.Invalid, says: "this says nothing of the target: achievedRate: 100 of 100"},
+		}, want: slo.Invalid, says: "this says nothing about the target: achievedRate: 100 of 100"},
 		{why: "one arrival in a hundred may wait", goal: "errors <= 0%", step: byRate, tell: func(s *story) {
 			s.arrivals(0, quick, func(i int, b *record.Slot) {
 				if i == 7 {
@@ -252,7 +252,7 @@ func TestEveryExitForObjects(t *testing.T) {
 		{why: "neighbours explain a backlog that grows", goal: "errors <= 0%", step: byRate, tell: func(s *story) {
 			s.arrivals(0, func(i int) float64 { return 0.2 + float64(i)*0.08 })
 			s.busyNeighbours()
-		}, want: slo.Invalid, says: "this says nothing of the target: notSteady"},
+		}, want: slo.Invalid, says: "this says nothing about the target: notSteady"},
 		{why: "late news explains a backlog that grows", goal: "errors <= 0%", step: byRate, tell: func(s *story) {
 			s.arrivals(0, func(i int) float64 { return 0.2 + float64(i)*0.08 })
 			s.canary(1, 9)
@@ -502,7 +502,7 @@ func TestEveryExitForObjects(t *testing.T) {
 		{why: "the user stopped it", goal: "all Ready", tell: func(s *story) { s.made("a b", 1) }, end: record.EndInterrupted, want: slo.Inconclusive, says: "the step was cut short: the user stopped it"},
 		{why: "what was done in the hold had not ended", goal: "all Ready", tell: func(s *story) { s.made("a b", 1) }, end: record.EndUnfinished, want: slo.Inconclusive, says: "two nodes still drained"},
 		{why: "a request is not on record", goal: "all Ready", step: units(3), tell: func(s *story) { s.made("a b", 1) }, want: slo.Inconclusive, says: "the requests for 1 object are not on record"},
-		{why: "others make the level already", goal: "all Ready", step: places(2, 5), want: slo.Inconclusive, says: "5 pods that are not this run's already make 2 pods/node: nothing was asked for"},
+		{why: "others make the level already", goal: "all Ready", step: places(2, 5), want: slo.Inconclusive, says: "5 pods that are not this run's already make 2 pods/node: no load was sent"},
 		{why: "nothing was asked for", goal: "all Ready", want: slo.Inconclusive, says: "nothing was asked for"},
 	} {
 		t.Run(r.why, func(t *testing.T) {
@@ -574,13 +574,13 @@ func TestEveryExitForGenerators(t *testing.T) {
 		{why: "the generator's own limit was used up", goal: "Complete p99 <= 5ms", spec: generator, tell: func(s *story) {
 			s.windows(nil)
 			s.bound("gen", 0.95)
-		}, want: slo.Invalid, says: "the generator's clients (95% of it used): this says nothing of the target: Complete p99 <= 5ms: it was 10"},
+		}, want: slo.Invalid, says: "the generator's clients (95% of it used): this says nothing about the target: Complete p99 <= 5ms: it was 10"},
 		{why: "the load's own limit of requests was reached", goal: "Complete p99 <= 1s", tell: windowed(held),
-			want: slo.Invalid, says: "the load's own bound on requests under way was reached, which is not the target's: 1200 of 2000 arrivals waited"},
+			want: slo.Invalid, says: "the generator reached its own limit of requests in flight, which says nothing about the target: 1200 of 2000 arrivals waited"},
 		{why: "more places would have raised the rate", goal: "Complete p99 <= 1s", tell: tried(few, 750, 960),
-			want: slo.Invalid, says: "400 of 2000 arrivals waited for a place among 10, each of which took 100ms; with 7 requests under way 75 a second were answered, and 96 with 10: more places would raise the rate"},
+			want: slo.Invalid, says: "400 of 2000 arrivals waited for a place among 10, each of which took 100ms; with 7 requests in flight 75 a second were answered, and 96 with 10: more places would raise the rate"},
 		{why: "more places would not have raised the rate, which is the target's", goal: "Complete p99 <= 1s", tell: tried(held, 800, 800),
-			want: slo.Fail, says: "1200 of 2000 arrivals waited because answers were slow and the limit of requests in flight was reached; 0 were dropped; with 7 requests under way 80 a second were answered, and 80 with 10: more places would not raise the rate"},
+			want: slo.Fail, says: "1200 of 2000 arrivals waited because answers were slow and the limit of requests in flight was reached; 0 were dropped; with 7 requests in flight 80 a second were answered, and 80 with 10: more places would not raise the rate"},
 		{why: "the target answers at the rate of the schedule: they waited at times", goal: "Complete p99 <= 1s", tell: tried(few, 995, 1005), want: slo.Pass},
 		{why: "requests were given up unsent, whatever the target answers afterwards", goal: "Complete p50 <= 1s", tell: tried(func(i int, w *plant) {
 			if few(i, w); i == 3 {
@@ -651,7 +651,7 @@ func TestEveryExitForStreams(t *testing.T) {
 				w.ByPlace, w.FailedByPlace, w.Failed = map[string]int{"b0": 100}, map[string]int{"b1": 1}, map[string]int{record.FailedTimeout: 1}
 			})
 			s.busyNeighbours()
-		}, want: slo.Invalid, says: "this says nothing of the target: backends failed <= 0: 1 failed: b1"},
+		}, want: slo.Invalid, says: "this says nothing about the target: backends failed <= 0: 1 failed: b1"},
 		{why: "neighbours do not explain a place that refuses", goal: "errors <= 50%", tell: func(s *story) {
 			s.windows(dead("b1"))
 			s.busyNeighbours()
@@ -710,7 +710,7 @@ func TestAStallOfAClosedLoopCounts(t *testing.T) {
 		if i == 6 {
 			w.Done = 0
 		}
-	}), want: slo.Fail, says: "Complete p95 <= 500ms: it was 10ms of those that were sent, and 1."}.check(t, requestKind())
+	}), want: slo.Fail, says: "Complete p95 <= 500ms: it was 10ms of the requests that were sent, and 1."}.check(t, requestKind())
 }
 
 // A backlog is what it was at the end of the hold: afterwards the target works it off.

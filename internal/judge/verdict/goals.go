@@ -367,7 +367,7 @@ func (v *verdicts) latencies(s slo.SLO) judgement {
 	if with, stalled := v.f.Account.Corrected(s.Milestone); holds && stalled && !s.Op.Holds(s.Figure(with), bound) {
 		holds, value = false, s.Figure(with) // with the requests that a stall held back
 		b.missing, b.Count, b.At = false, with.N()-with.AtMost(bound), v.f.Account.StalledAt()
-		b.What += fmt.Sprintf(" of those that were sent, and %s with those that a stall kept from being sent", result.DurationText(value, s.Within))
+		b.What += fmt.Sprintf(" of the requests that were sent, and %s with those that a stall held back", result.DurationText(value, s.Within))
 	}
 	if holds {
 		return passed()

@@ -149,7 +149,7 @@ func (c Faults) Lasting(until string) (list []record.Warning) {
 	for _, f := range c {
 		unknown := "the state of the objects after that is unknown"
 		if f.Beside {
-			unknown = "what they told after that is unknown"
+			unknown = "its news after that is unknown"
 		}
 		list = append(list, record.Warning{
 			Kind: record.WarningWatch,

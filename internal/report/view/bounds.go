@@ -60,7 +60,7 @@ func boundLines(r result.Result) []string {
 		}
 	}
 	if took := most.APIRequests.Sending; took > 0 {
-		list = append(list, fmt.Sprintf("Sending took up to %s (step %d): times count from the one moment that all requests of a step were meant for", words.Seconds(took), most.ID))
+		list = append(list, fmt.Sprintf("Sending took up to %s (step %d): times count from the one moment at which all requests of a step were due", words.Seconds(took), most.ID))
 	}
 	for _, s := range r.Steps {
 		if s.Bottleneck != nil && s.Bottleneck.Slowdown != nil {

@@ -164,7 +164,7 @@ func durations(r result.Result) (out Section) {
 		}
 	}
 	if t.Any() {
-		out.Title = fmt.Sprintf("How long work took in step %d, from histograms (a quantile is given as its bucket):", last.ID)
+		out.Title = fmt.Sprintf("Work in step %d, from the components' histograms (quantiles are bucket ranges):", last.ID)
 		out.table(2, t)
 	}
 	return out

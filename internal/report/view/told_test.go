@@ -168,7 +168,7 @@ func TestSendingAndSlowdown(t *testing.T) {
 	}}
 	got := lines(append(boundLines(r), recordedLines(r)[1:]...)...)
 	if want := lines("Bound in step 3: the threads",
-		"Sending took up to 1.50 s (step 2): times count from the one moment that all requests of a step were meant for",
+		"Sending took up to 1.50 s (step 2): times count from the one moment at which all requests of a step were due",
 		"Slowed down in step 2: after about 100 of 400, the nodes let fewer reach Ready: 12.5 a second instead of 50"); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
@@ -197,7 +197,7 @@ func TestRequestsAndDurations(t *testing.T) {
 	checkSections(t, []section{
 		{"none", append(one(requests(twoSteps())), durations(twoSteps())), ""},
 		{"requests", one(requests(r)), lines(title, "POST pods|220|1.00|20 ms|over 60.0 s", "GET pods|110|0.50|4.00 ms|5.00 ms to 25 ms")},
-		{"work", one(durations(r)), lines("How long work took in step 2, from histograms (a quantile is given as its bucket):", "||n|mean|p50|p99", "kubelet|start of a pod|220|1.25 s|1.00 s to 2.50 s|-")},
+		{"work", one(durations(r)), lines("Work in step 2, from the components' histograms (quantiles are bucket ranges):", "||n|mean|p50|p99", "kubelet|start of a pod|220|1.25 s|1.00 s to 2.50 s|-")},
 		{"more kinds than are shown", one(requests(several)), lines(title, lines(ten...), "  and 2 more kinds in result.json")},
 		{"requests alone are no work", one(durations(several)), ""},
 	})

@@ -83,7 +83,7 @@ func flippedIn(t *testing.T, dir, file string, want result.Result, what string) 
 		}
 		return 1 // it cannot be read, and that is said
 	}
-	told := strings.Contains(strings.Join(r.Warnings.Lines(), "\n"), "damaged") || strings.Contains(strings.Join(r.Warnings.Lines(), "\n"), "is not as the run has written it")
+	told := strings.Contains(strings.Join(r.Warnings.Lines(), "\n"), "damaged") || strings.Contains(strings.Join(r.Warnings.Lines(), "\n"), "was changed after the run")
 	byID := make(map[int]result.Step)
 	for _, s := range r.Steps {
 		byID[s.ID] = s

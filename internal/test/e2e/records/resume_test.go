@@ -31,7 +31,7 @@ func TestAnEditedPlanIsNotResumed(t *testing.T) {
 		}
 		for _, tt := range []struct{ from, to, says string }{
 			{"- 20.0", "- 30.0", "step 2 is on record at 20 (sweep), but by the plan it is at 30"},
-			{"schema:", "# faster\nschema:", "experiment.yaml is not as the run has written it"},
+			{"schema:", "# faster\nschema:", "experiment.yaml was changed after the run"},
 			{"hold: 2s", "hold: 1s", "its parameters, target, pace, hold, timeout, guards or seed changed"},
 			{"hold: 2s", "hold: 2 weeks", `is not a duration`},
 		} {

@@ -42,7 +42,7 @@ func TestBusyNeighboursAreNoLimit(t *testing.T) {
 	}
 	rate := []string{"--axis", "rate", "--levels", "200"}
 	io := append([]string{"io-volumes", "--set", "path=.", "--set", "size=4MiB", "--set", "drive=false", "--set", "rw=randrw"}, rate...)
-	const explained, inSpite = "this says nothing of the target: ", ": the step held in spite of it"
+	const explained, inSpite = "this says nothing about the target: ", ": this step passed anyway"
 	for _, tt := range []struct {
 		why   string
 		needs error // nil: its programs are there
