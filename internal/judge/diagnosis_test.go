@@ -75,7 +75,7 @@ func TestDiagnosis(t *testing.T) {
 		t.Fatalf("%s\nwant %s", got, want)
 	}
 	d := r.Diagnosis[1]
-	if d.First != "2030-01-02T03:04:26.000000Z" || len(d.Matches) != 2 || d.Matches[0].Object != "ns/b" || !strings.Contains(d.Evidence, "2 times, first ns/b: Unhealthy: Readiness probe failed") ||
+	if d.First != "2030-01-02T03:04:26.000000Z" || len(d.Matches) != 2 || d.Matches[0].Object != "ns/b" || !strings.Contains(d.Evidence, "3 times, first ns/b: Unhealthy: Readiness probe failed") ||
 		d.Title == "" || d.Explanation == "" || d.Remedy == "" || d.Source == "" {
 		t.Errorf("%+v", d)
 	}
