@@ -103,7 +103,7 @@ func TestRecordsWhoseTextsAllDiffer(t *testing.T) {
 			if err != nil || len(data) > 1<<20 {
 				t.Errorf("a result of %d bytes, %v", len(data), err)
 			}
-			if took > 10*time.Second {
+			if took > time.Minute {
 				t.Errorf("it took %v of CPU time", took)
 			}
 		})

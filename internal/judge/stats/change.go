@@ -133,5 +133,5 @@ func bestStretch(x []float64) (i, j int, squares float64) {
 			}
 		}
 	}
-	return i, j, squares // a stretch at the begin is as good as the rest at the end
+	return i, j, squares // a stretch at the beginning is as good as the rest at the end
 }
