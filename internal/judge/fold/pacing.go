@@ -129,7 +129,7 @@ func (c *Measured) collections() (list []string) {
 		case d.Name == record.CollectionCPU:
 			took, all := *d.Mean*float64(d.N), c.Resources[d.Source].CPUSeconds
 			if took >= collectionLeast && took >= collectionShare*all && took <= all { // more was measured at another time
-				list = append(list, fmt.Sprintf("%s spent %.1f s of its %.1f s of CPU time on it, in %d cycles", d.Source, took, all, d.N))
+				list = append(list, fmt.Sprintf("%s spent %.1f s of its %.1f s of CPU time on it, in %s", d.Source, took, all, record.Noun{One: "cycle", Many: "cycles"}.Count(int(d.N))))
 			}
 		}
 	}
