@@ -116,7 +116,7 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll lab up slow --virt --time-scale 60 --virt-figures qps=5,burst=10", nil, "likewise"},
 		{"bin/plimsoll lab up guests --virt --real-guests 2", nil, "likewise"},
 		{"bin/plimsoll rbac node-density > account.yaml", []int{process.ExitPass}, ""},
-		{"bin/plimsoll image push registry.example/team --image self", nil, "there is no such registry; a test of internal/test/e2e/kubernetes runs the image"},
+		{"bin/plimsoll image push registry.example/team --image self", nil, "the registry is an example; a test of internal/test/e2e/kubernetes runs the image"},
 		{"bin/plimsoll job node-density --image registry.example/team/plimsoll:latest -- --max 250 > job.yaml", []int{process.ExitPass}, ""},
 		{"bin/plimsoll lab down", []int{process.ExitPass}, ""},
 		{"bin/plimsoll lab doctor", []int{process.ExitPass, process.ExitFail}, ""}, // by what the machine has
@@ -305,7 +305,7 @@ func TestDocumentedLinks(t *testing.T) {
 			if !slices.ContainsFunc(heading.FindAllStringSubmatch(string(target), -1), func(h []string) bool {
 				return strings.ReplaceAll(unwanted.ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-") == m[2]
 			}) {
-				t.Errorf("%s links to %s#%s, and there is no such heading", file, m[1], m[2])
+				t.Errorf("%s links to %s#%s, a heading that the page lacks", file, m[1], m[2])
 			}
 		}
 	}

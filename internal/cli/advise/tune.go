@@ -326,7 +326,7 @@ networks there can be. Of a node that is read, this one (--live) or a saved one
 (--bundle), offloads, queues and interrupts are held against its NUMA node, and a
 script for what differs is written. A bundle holds what ethtool -k and -l print
 in ethtool/NAME.features and .channels; plimsoll tune host --collect-script
-saves them. What the overlay costs is told from --run DIR, a record of the workload
+saves them. The cost of the overlay comes from --run DIR, a record of the workload
 network-path that compared it with a direct path.`,
 		Example: `  plimsoll tune network --overlay vxlan --mtu 1500 --link 10Gbit
   plimsoll tune network --mtu 9000 --link 2x25GbE --ipsec --write network/

@@ -38,7 +38,7 @@ func Single(t *Text) (root Value, problems []strictyaml.Problem) {
 	return root, problems
 }
 
-// Value is a value of a document with its path. Its node is nil if there is no such value.
+// Value holds a value of a document and its path; its node is nil where the document lacks it.
 type Value struct {
 	Doc  *Doc
 	Node *Node

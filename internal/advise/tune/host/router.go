@@ -99,7 +99,7 @@ type routerTuner struct {
 	*answer.Builder
 	Router
 	routerFields
-	// The platform's defaults; 0 connections is no default.
+	// The platform's defaults; 0 connections means that it has none.
 	usualConns, usualBuffer int64
 }
 
