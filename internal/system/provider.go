@@ -1,6 +1,6 @@
 // Package system is the seam between the loop and what is loaded: what a target must do to be raised,
 // observed and emptied. An object has records of its own. Thousands of requests a second are a stream:
-// the target gets a [Schedule], and puts what becomes of the requests on record in [Windows].
+// the target gets a [streams.Schedule], and puts what becomes of the requests on record in [streams.Windows].
 package system
 
 import (

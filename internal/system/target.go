@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system/streams"
 )
 
 // Target takes the load, and sends all that it sees to its sink. One Engine calls one method at a time,
@@ -42,7 +43,7 @@ type Batch struct {
 	Spread   Spread
 	// Stream, if not nil, makes the load by the schedule and puts windows on record; Requests, Units and Send
 	// then do not count. The end of ctx ends the sending; what is under way then is awaited for its bound.
-	Stream func(ctx context.Context, s Schedule) error
+	Stream func(ctx context.Context, s streams.Schedule) error
 	// Due, if not nil, says whether request i of a closed loop may be made now: those before it were.
 	Due func(i int) bool
 	// More, if not nil, is asked for further requests once all so far were answered, until there are
@@ -84,6 +85,13 @@ type Progress struct {
 	Silent        string // names who is awaited no more; OutOfReach says that the system answers nothing
 	OutOfReach    bool
 	Moved         record.Micros // when any object last did
+}
+
+// OfStream returns the progress of a target whose objects are the requests of a stream.
+func OfStream(p streams.Progress) Progress {
+	return Progress{
+		There: p.Done, Arrived: p.Done, Failed: p.Failed, Sent: p.Sent, InFlight: p.InFlight, Late: p.Late, Dropped: p.Dropped, Moved: p.Moved,
+	}
 }
 
 // MeasureLatency measures the target's own request latency in seconds.

@@ -8,6 +8,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/streams"
 )
 
 const (
@@ -19,7 +20,7 @@ func (r *run) window() time.Duration { return min(longestWindow, r.hold()/leastW
 
 // stagesStream makes the warm-up, the hold, and the follow-up of a step with a stream.
 func (r *run) stagesStream(ctx context.Context) record.Ending {
-	s := system.Schedule{
+	s := streams.Schedule{
 		Open: r.options.Open, Value: r.load.Reached, Begin: r.clock.Now(), Warm: r.options.Warmup, Hold: r.hold(),
 		Window: r.window(), Timeout: r.options.Timeout, DropAfter: DropAfter, MaxInFlight: r.options.MaxInFlight,
 	}

@@ -21,6 +21,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/local"
 	"plimsoll.dev/plimsoll/internal/system/local/load"
+	"plimsoll.dev/plimsoll/internal/system/streams"
 	"plimsoll.dev/plimsoll/internal/text/size"
 )
 
@@ -145,7 +146,7 @@ func settingsOf(p workload.Params, at server, host system.Host) (settings, error
 	var one settings
 	hosts, err := readList(p.Get("urls"), at.name)
 	if err == nil {
-		one.connections, err = load.Connections(int(p.Int("connections")))
+		one.connections, err = local.Connections(int(p.Int("connections")))
 	}
 	if err != nil {
 		return one, err
@@ -338,7 +339,7 @@ func (s *step) sees(w *record.Window) error {
 }
 
 // Stream implements local.Load.
-func (s *step) Stream(ctx context.Context, schedule system.Schedule) error {
+func (s *step) Stream(ctx context.Context, schedule streams.Schedule) error {
 	err := s.Requests.Stream(ctx, schedule)
 	if rate := float64(s.sent) / schedule.Hold.Seconds(); !schedule.Open && rate > atPace*s.Plan.Pace {
 		s.Note("the load was bound by maxRate, at most %g requests a second, and not by the server", s.Plan.Pace)

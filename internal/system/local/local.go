@@ -24,6 +24,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/local/load"
+	"plimsoll.dev/plimsoll/internal/system/streams"
 )
 
 // FileSystem returns the file systems of directories.
@@ -283,8 +284,8 @@ func Ended(p *proc.Process) record.Place {
 
 // Load is the load of one step, with its system.
 type Load interface {
-	Stream(ctx context.Context, s system.Schedule) error // makes the load; see system.Batch
-	Progress() system.Progress                           // sums up the stream
+	Stream(ctx context.Context, s streams.Schedule) error // makes the load; see system.Batch
+	Progress() system.Progress                            // sums up the stream
 	// Readings returns the present usage of the parts. It is not called during or after End.
 	Readings() []record.Reading
 	End() error // removes the system
@@ -377,6 +378,25 @@ func (r *Rig[S]) Reset(context.Context) error {
 // Close implements system.Instance.
 func (r *Rig[S]) Close(ctx context.Context) error { return r.Reset(ctx) }
 
+const ownHandles = 200 // number of open files besides connections
+
+// Connections returns the bound on a schedule's connections: as asked, or with 0 load.MostConnections, or
+// fewer by the limit of open files. More than that is an error.
+func Connections(asked int) (int, error) {
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		return 0, fmt.Errorf("read the limit of open files: %w", err)
+	}
+	most := int(max(min(files.Max, 1<<30), ownHandles+1)) - ownHandles
+	switch {
+	case asked == 0:
+		return min(load.MostConnections, most), nil
+	case asked > most:
+		return 0, system.ParamMistake("connections", fmt.Sprintf("at most %d, or a higher limit (ulimit -Hn)", most), "%d connections want more open files than a process may have here", asked)
+	}
+	return asked, nil
+}
+
 // Requests implements Load with the generator of requests.
 type Requests struct {
 	*load.Generator // made by Begin
@@ -410,8 +430,11 @@ func (r *Rig[S]) Begin(l *Requests) (err error) {
 	return nil
 }
 
+// Progress implements Load.
+func (l *Requests) Progress() system.Progress { return system.OfStream(l.Generator.Progress()) }
+
 // Stream implements Load.
-func (l *Requests) Stream(ctx context.Context, s system.Schedule) error {
+func (l *Requests) Stream(ctx context.Context, s streams.Schedule) error {
 	if l.Clients > 0 {
 		s.Value = float64(l.Clients)
 	}

@@ -16,8 +16,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab/cpu"
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/local/load"
+	"plimsoll.dev/plimsoll/internal/system/streams"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
@@ -48,7 +48,7 @@ func ours(b *testing.B, n *network, address string, connections float64, bits bo
 		b.Fatal(err)
 	}
 	done := 0
-	schedule := system.Schedule{Value: connections, Begin: clock.Now(), Hold: benchSpan * time.Second, Window: time.Second, Timeout: 10 * time.Second}
+	schedule := streams.Schedule{Value: connections, Begin: clock.Now(), Hold: benchSpan * time.Second, Window: time.Second, Timeout: 10 * time.Second}
 	if err := g.Run(context.Background(), schedule, func(w *record.Window) {
 		if done += w.Done; w.FailedAll() > 0 {
 			b.Errorf("%d failed: %v", w.FailedAll(), w.Failed)

@@ -164,7 +164,7 @@ func (s *session) readArm(arm string, given map[string]string) error {
 	case s.Plan.Axis.Name == axisSize:
 		one.streams = sizeStreams
 	default:
-		if one.streams, err = load.Connections(0); err != nil {
+		if one.streams, err = local.Connections(0); err != nil {
 			return err
 		}
 	}

@@ -25,6 +25,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/local/load"
 	"plimsoll.dev/plimsoll/internal/system/router/haproxy"
+	"plimsoll.dev/plimsoll/internal/system/streams"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 	"plimsoll.dev/plimsoll/workloads"
 )
@@ -134,7 +135,7 @@ func ours(b *testing.B, s *deployment, connections float64) yield {
 	}
 	sum := record.NewCounts()
 	done := 0
-	schedule := system.Schedule{Value: connections, Begin: clock.Now(), Hold: benchSpan, Window: time.Second, Timeout: 10 * time.Second}
+	schedule := streams.Schedule{Value: connections, Begin: clock.Now(), Hold: benchSpan, Window: time.Second, Timeout: 10 * time.Second}
 	if err := g.Run(context.Background(), schedule, func(w *record.Window) {
 		done += w.Done
 		if h, err := w.Histograms[load.Response].Counts(); err == nil {

@@ -18,6 +18,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/local"
 	"plimsoll.dev/plimsoll/internal/system/local/backend"
 	"plimsoll.dev/plimsoll/internal/system/local/load"
+	"plimsoll.dev/plimsoll/internal/system/streams"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
@@ -42,7 +43,7 @@ func loaded(t *testing.T, s *deployment, clients float64, span time.Duration, du
 			during()
 		})
 	}
-	err := g.Run(context.Background(), system.Schedule{Value: clients, Hold: span, Window: 100 * time.Millisecond, Timeout: 10 * time.Second}, func(w *record.Window) {
+	err := g.Run(context.Background(), streams.Schedule{Value: clients, Hold: span, Window: 100 * time.Millisecond, Timeout: 10 * time.Second}, func(w *record.Window) {
 		mu.Lock()
 		defer mu.Unlock()
 		x.done, x.lost = x.done+w.Done, x.lost+w.Lost
@@ -210,7 +211,7 @@ func TestAnEventThatEndsAfterTheHold(t *testing.T) {
 	var list events
 	i := &step{Requests: local.Requests{Rec: system.Recorder{Sink: &list, Clock: clock, Step: func() int { return 1 }}}, deployment: s, changes: changing(s)}
 	for hold, late := range map[time.Duration]bool{time.Microsecond: true, time.Minute: false} {
-		err := i.makeEvent(t.Context(), system.Schedule{Begin: clock.Now() - record.MicrosOf(hold/2), Hold: hold})
+		err := i.makeEvent(t.Context(), streams.Schedule{Begin: clock.Now() - record.MicrosOf(hold/2), Hold: hold})
 		if _, is := errors.AsType[*system.UnfinishedError](err); is != late || !late && err != nil {
 			t.Errorf("a hold of %v: %v", hold, err)
 		}

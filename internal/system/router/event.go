@@ -18,6 +18,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/local/backend"
 	"plimsoll.dev/plimsoll/internal/system/local/load"
 	"plimsoll.dev/plimsoll/internal/system/router/haproxy"
+	"plimsoll.dev/plimsoll/internal/system/streams"
 )
 
 // event is a change that is made in the middle of each hold.
@@ -35,7 +36,7 @@ const (
 
 // makeEvent makes the step's event in the middle of its hold, and records its duration. One that ends
 // after the load showed only a part.
-func (s *step) makeEvent(ctx context.Context, schedule system.Schedule) error {
+func (s *step) makeEvent(ctx context.Context, schedule streams.Schedule) error {
 	if s.event == noEvent {
 		return nil
 	}

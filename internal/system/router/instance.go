@@ -12,6 +12,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/local"
 	"plimsoll.dev/plimsoll/internal/system/local/load"
+	"plimsoll.dev/plimsoll/internal/system/streams"
 )
 
 // instance builds a router for each step.
@@ -85,7 +86,7 @@ func (i *instance) start(ctx context.Context, one settings, level *system.Level)
 }
 
 // Stream implements local.Load.
-func (s *step) Stream(ctx context.Context, schedule system.Schedule) error {
+func (s *step) Stream(ctx context.Context, schedule streams.Schedule) error {
 	made := make(chan error, 1)
 	changing, stop := context.WithCancel(ctx)
 	go func() { made <- s.makeEvent(ctx, schedule) }()

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/streams"
 )
 
 // The axes of streams.
@@ -35,10 +35,10 @@ func Requests() record.ObjectKind {
 // events, each at its own time, in steps of a few milliseconds.
 type stream struct {
 	*Target
-	schedule system.Schedule
-	windows  *system.Windows
+	schedule streams.Schedule
+	windows  *streams.Windows
 
-	arrivals   *system.Arrivals
+	arrivals   *streams.Arrivals
 	events     events
 	waiting    []record.Micros // when requests were due that find no place, from first
 	first      int
@@ -51,7 +51,7 @@ type stream struct {
 type event struct {
 	at       record.Micros
 	intended record.Micros
-	outcome  system.Outcome
+	outcome  streams.Outcome
 	start    bool // a client's first request
 }
 
@@ -74,14 +74,14 @@ func (e *events) Pop() any {
 
 const streamTick = 2 * time.Millisecond // between two looks at what is due
 
-func (t *Target) stream(ctx context.Context, schedule system.Schedule) error {
+func (t *Target) stream(ctx context.Context, schedule streams.Schedule) error {
 	s := &stream{Target: t, schedule: schedule, serverFree: float64(schedule.Begin), ownFree: float64(schedule.Begin)}
 	var random *rand.Rand
 	if t.plan.RandomArrivals {
 		random = t.rng
 	}
 	s.arrivals = schedule.Arrivals(random)
-	s.windows = system.NewWindows(schedule, "", func(w *record.Window) {
+	s.windows = streams.NewWindows(schedule, "", func(w *record.Window) {
 		t.sink.Append(record.Event{T: t.clock.Now(), Step: t.step(), Body: w})
 	})
 	if !schedule.Open {
@@ -202,7 +202,7 @@ func (s *stream) send(intended, at record.Micros, late bool) {
 		s.serverFree = free + 1e6/s.plan.Rate
 	}
 	end := begin + record.MicrosOf(s.plan.Latency.At(s.rng.Float64()))
-	e := event{at: end, intended: intended, outcome: system.Outcome{BytesOut: requestBytes}}
+	e := event{at: end, intended: intended, outcome: streams.Outcome{BytesOut: requestBytes}}
 	switch bound := intended + record.MicrosOf(s.schedule.Timeout); {
 	case s.plan.LoseAfter > 0 && s.sent > s.plan.LoseAfter:
 		e.outcome.Lost = true

@@ -10,8 +10,8 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/lab/cpu"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/local/load"
+	"plimsoll.dev/plimsoll/internal/system/streams"
 )
 
 // Where all threads are real-time ones, what encodes windows and what reads the kernel's
@@ -46,7 +46,7 @@ func TestWorkBesideAStreamGoesLast(t *testing.T) {
 		t.Error("before the stream readings are made at another priority than the process has")
 	}
 	var sum total
-	err := g.Run(t.Context(), system.Schedule{
+	err := g.Run(t.Context(), streams.Schedule{
 		Open: true, Value: 1000, Begin: clock.Now(), Hold: 50 * time.Millisecond, Window: 10 * time.Millisecond, Timeout: time.Second, DropAfter: time.Second, MaxInFlight: 10,
 	}, func(w *record.Window) {
 		sum.add(w)

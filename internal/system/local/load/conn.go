@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/streams"
 )
 
 const fruitlessPause = 5 * time.Millisecond // pause of a client after two failed connections in a row
@@ -83,7 +83,7 @@ const mostRetries = 5 // bounds the retries of a request that was not taken in
 var errNotTaken = errors.New("the request was not taken in")
 
 // transact makes the present request.
-func (c *conn) transact() system.Outcome {
+func (c *conn) transact() streams.Outcome {
 	c.began = c.last
 	for {
 		if c.wire != nil && c.ready&broken != 0 {
@@ -122,7 +122,7 @@ func (c *conn) again(err error, kept bool) bool {
 }
 
 // outcome returns the outcome of the request after err, or that it is to be retried.
-func (c *conn) outcome(err error) (x system.Outcome, again bool) {
+func (c *conn) outcome(err error) (x streams.Outcome, again bool) {
 	if err != nil {
 		kept := c.answered > 0
 		if !errors.Is(err, errStream) {
@@ -135,13 +135,13 @@ func (c *conn) outcome(err error) (x system.Outcome, again bool) {
 			return x, true
 		}
 		c.bound = 0
-		return system.Outcome{Failed: kindOf(err), BytesOut: int64(len(c.asked.text))}, false
+		return streams.Outcome{Failed: kindOf(err), BytesOut: int64(len(c.asked.text))}, false
 	}
 	c.bound = 0
 	c.tick()
 	c.answered++
 	a := &c.answer
-	x = system.Outcome{BytesIn: a.Body + int64(a.total), BytesOut: int64(len(c.asked.text))}
+	x = streams.Outcome{BytesIn: a.Body + int64(a.total), BytesOut: int64(len(c.asked.text))}
 	switch {
 	case a.Status != c.asked.Status:
 		x.Failed = FailedStatus + strconv.Itoa(a.Status)
@@ -181,23 +181,23 @@ func (c *conn) read() error {
 	}
 }
 
-func (c *conn) open() (x system.Outcome, ok bool) {
-	fail := func(x system.Outcome) (system.Outcome, bool) {
+func (c *conn) open() (x streams.Outcome, ok bool) {
+	fail := func(x streams.Outcome) (streams.Outcome, bool) {
 		c.close()
 		c.bound = 0
 		return x, false
 	}
 	if c.now() >= c.bound {
-		return fail(system.Outcome{Failed: record.FailedTimeout})
+		return fail(streams.Outcome{Failed: record.FailedTimeout})
 	}
 	if err := c.connect(); err != nil {
 		c.fruitless++
 		if errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EMFILE) {
 			// This machine is the cause, not the target.
 			c.noPort.Add(1)
-			return fail(system.Outcome{Lost: true})
+			return fail(streams.Outcome{Lost: true})
 		}
-		return fail(system.Outcome{Failed: kindOf(err)})
+		return fail(streams.Outcome{Failed: kindOf(err)})
 	}
 	c.opened.Add(1)
 	c.answered, c.fruitless = 0, 0
@@ -208,7 +208,7 @@ func (c *conn) open() (x system.Outcome, ok bool) {
 	}
 	secure := tls.Client(socket{conn: c}, c.configs[c.host])
 	if err := secure.Handshake(); err != nil {
-		return fail(system.Outcome{Failed: cmp.Or(ifTimeout(err), FailedTLS)})
+		return fail(streams.Outcome{Failed: cmp.Or(ifTimeout(err), FailedTLS)})
 	}
 	state := secure.ConnectionState()
 	if state.DidResume {
@@ -220,7 +220,7 @@ func (c *conn) open() (x system.Outcome, ok bool) {
 		return x, true
 	}
 	if state.NegotiatedProtocol != http2.NextProtoTLS {
-		return fail(system.Outcome{Failed: FailedAnswer})
+		return fail(streams.Outcome{Failed: FailedAnswer})
 	}
 	c.framed = newFramed(secure)
 	return x, true

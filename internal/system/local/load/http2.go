@@ -15,7 +15,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/streams"
 )
 
 // framed is an HTTP/2 connection.
@@ -300,7 +300,7 @@ func (c *conn) manyStreams() {
 			for _, s := range slots {
 				if s.pending {
 					s.bound = 0
-					s.end(system.Outcome{Lost: true}) // cut off
+					s.end(streams.Outcome{Lost: true}) // cut off
 				}
 			}
 			c.bound = 0

@@ -35,7 +35,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/lab/cpu"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/streams"
 )
 
 // Milestones of a request.
@@ -213,18 +213,18 @@ func (g *Generator) Counts() Counts {
 }
 
 // Progress sums up the present or last stream.
-func (g *Generator) Progress() system.Progress {
+func (g *Generator) Progress() streams.Progress {
 	p := &g.progress
-	return system.Progress{
-		There: int(p.done.Load()), Arrived: int(p.done.Load()), Failed: int(p.failed.Load()), Sent: int(p.sent.Load()), InFlight: int(p.inFlight.Load()),
+	return streams.Progress{
+		Done: int(p.done.Load()), Failed: int(p.failed.Load()), Sent: int(p.sent.Load()), InFlight: int(p.inFlight.Load()),
 		Late: int(p.late.Load()), Dropped: int(p.dropped.Load()), Moved: record.Micros(p.moved.Load()),
 	}
 }
 
 type stream struct {
 	*Generator
-	system.Schedule
-	windows *system.Windows
+	streams.Schedule
+	windows *streams.Windows
 	loops   int
 	noted   []atomic.Int64 // by loop, the time until which everything is noted
 	// cut says that no more requests are sent, and abortAt when the ones in flight end, 0 for never.
@@ -238,7 +238,7 @@ const (
 )
 
 // Run makes a stream and returns when all outcomes are known, or after the last words when ctx ends.
-func (g *Generator) Run(ctx context.Context, schedule system.Schedule, emit func(*record.Window)) error {
+func (g *Generator) Run(ctx context.Context, schedule streams.Schedule, emit func(*record.Window)) error {
 	g.held = held{Schedule: schedule}
 	collect, undo := g.uncollected()
 	defer undo()
@@ -247,7 +247,7 @@ func (g *Generator) Run(ctx context.Context, schedule system.Schedule, emit func
 		n.Store(0)
 	}
 	g.streams++
-	s := &stream{Generator: g, Schedule: schedule, windows: system.NewWindows(schedule, "", func(w *record.Window) {
+	s := &stream{Generator: g, Schedule: schedule, windows: streams.NewWindows(schedule, "", func(w *record.Window) {
 		g.held.add(w)
 		emit(w)
 	}), loops: max(g.plan.Threads, 1)}
@@ -389,7 +389,7 @@ func NewOne(p Plan, now func() record.Micros) *One {
 
 // Ask makes a request and returns the kind of its failure, "" for none. To exceed the bound is a failure.
 func (o *One) Ask(bound time.Duration) (failed string) {
-	o.conn.Schedule = system.Schedule{Timeout: bound}
+	o.conn.Schedule = streams.Schedule{Timeout: bound}
 	o.conn.begin(o.conn.now())
 	defer o.conn.close()
 	x := o.conn.transact()
@@ -511,7 +511,7 @@ func (r *recorded) merge(other recorded) {
 }
 
 // note keeps the ended request, if it belongs to the hold.
-func (c *conn) note(x system.Outcome) {
+func (c *conn) note(x streams.Outcome) {
 	if c.plan.Record == 0 || x.Lost || c.intended < c.Begin+record.MicrosOf(c.Warm) {
 		return
 	}

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/local/backend"
 	"plimsoll.dev/plimsoll/internal/system/local/load"
+	"plimsoll.dev/plimsoll/internal/system/streams"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
@@ -69,7 +69,7 @@ func (s *total) add(w *record.Window) {
 }
 
 // run makes a stream and returns what became of it.
-func run(t *testing.T, p load.Plan, s system.Schedule) (*total, load.Counts) {
+func run(t *testing.T, p load.Plan, s streams.Schedule) (*total, load.Counts) {
 	t.Helper()
 	clock := record.StartClock(time.Now)
 	g := load.New(p, clock.Now, 1)
@@ -95,7 +95,7 @@ const span = 400 * time.Millisecond
 
 func TestClosedLoop(t *testing.T) {
 	address := pages(t, backend.Spec{PageSize: 1024})
-	sum, counts := run(t, plan(address), system.Schedule{Value: 4, Hold: span})
+	sum, counts := run(t, plan(address), streams.Schedule{Value: 4, Hold: span})
 	if sum.Done < 100 || sum.FailedAll()+sum.Lost > 0 {
 		t.Errorf("%+v", sum.Window)
 	}
@@ -104,7 +104,7 @@ func TestClosedLoop(t *testing.T) {
 	}
 	p := plan(address)
 	p.Close, p.Sources = true, []net.IP{net.IPv4(127, 0, 0, 2), net.IPv4(127, 0, 0, 3)}
-	sum, counts = run(t, p, system.Schedule{Value: 4, Hold: span})
+	sum, counts = run(t, p, streams.Schedule{Value: 4, Hold: span})
 	if sum.Done < 50 || sum.FailedAll()+sum.Lost > 0 || counts.Opened != int64(sum.Done) {
 		t.Errorf("closing: %+v, %d connections", sum.Window, counts.Opened)
 	}
@@ -113,7 +113,7 @@ func TestClosedLoop(t *testing.T) {
 func TestBodiesAreSent(t *testing.T) {
 	p := plan(pages(t, backend.Spec{PageSize: 1024, Header: 5000}))
 	p.Method, p.Body, p.Header = "POST", 40_000, 9000
-	sum, _ := run(t, p, system.Schedule{Value: 2, Hold: span})
+	sum, _ := run(t, p, streams.Schedule{Value: 2, Hold: span})
 	if sum.Done < 20 || sum.FailedAll() > 0 {
 		t.Errorf("%+v", sum.Window)
 	}
@@ -124,7 +124,7 @@ func TestOpenLoop(t *testing.T) {
 	for _, closing := range []bool{false, true} {
 		p := plan(address)
 		p.Close = closing
-		sum, _ := run(t, p, system.Schedule{Open: true, Value: 500, Hold: span, MaxInFlight: 50})
+		sum, _ := run(t, p, streams.Schedule{Open: true, Value: 500, Hold: span, MaxInFlight: 50})
 		if sum.Intended != 200 || sum.Done != 200 {
 			t.Errorf("closing %v: %+v", closing, sum.Window)
 		}
@@ -136,7 +136,7 @@ func TestOpenLoop(t *testing.T) {
 func TestOpenLoopDoesNotWaitForAnswers(t *testing.T) {
 	suite.Long(t, "what it counts depends on when answers come")
 	p := plan(pages(t, backend.Spec{PageSize: 1024, Service: "constant:10ms", Workers: 1}))
-	sum, _ := run(t, p, system.Schedule{Open: true, Value: 400, Hold: span, MaxInFlight: 8})
+	sum, _ := run(t, p, streams.Schedule{Open: true, Value: 400, Hold: span, MaxInFlight: 8})
 	if sum.Intended != 160 || sum.Done != 160 {
 		t.Fatalf("%+v", sum.Window)
 	}
@@ -189,7 +189,7 @@ func TestKindsOfFailure(t *testing.T) {
 		{"no answer in time", listen(t, func(net.Listener) {}), record.FailedTimeout},
 	} {
 		p := plan(c.address)
-		sum, _ := run(t, p, system.Schedule{Open: true, Value: 50, Hold: 100 * time.Millisecond, MaxInFlight: 10, Timeout: 300 * time.Millisecond})
+		sum, _ := run(t, p, streams.Schedule{Open: true, Value: 50, Hold: 100 * time.Millisecond, MaxInFlight: 10, Timeout: 300 * time.Millisecond})
 		if sum.Failed[c.kind] != 5 {
 			t.Errorf("%s: %+v, want 5 of %s", c.why, sum.Window, c.kind)
 		}
@@ -223,7 +223,7 @@ func TestKeptConnectionsThatAreClosedAreRetried(t *testing.T) {
 	})
 	p := plan(address)
 	p.Size, p.Want, p.Retry = 4, []byte("page"), true
-	sum, counts := run(t, p, system.Schedule{Value: 2, Hold: span})
+	sum, counts := run(t, p, streams.Schedule{Value: 2, Hold: span})
 	if sum.FailedAll() > 0 || counts.Retried < 5 || sum.Retried != int(counts.Retried) {
 		t.Errorf("%+v, %d were retried", sum.Window, counts.Retried)
 	}
@@ -242,7 +242,7 @@ func TestALoadThatIsCut(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 		defer cancel()
 		var sum total
-		err := g.Run(ctx, system.Schedule{Open: open, Value: 20, Hold: time.Minute, Window: time.Second, Timeout: time.Minute, DropAfter: time.Second, MaxInFlight: 100}, sum.add)
+		err := g.Run(ctx, streams.Schedule{Open: open, Value: 20, Hold: time.Minute, Window: time.Second, Timeout: time.Minute, DropAfter: time.Second, MaxInFlight: 100}, sum.add)
 		if err != nil || sum.FailedAll() > 0 || sum.Lost == 0 || sum.Lost != sum.Sent {
 			t.Errorf("open %v: %v, %+v", open, err, sum.Window)
 		}

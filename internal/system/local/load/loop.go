@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/streams"
 )
 
 // loop is a thread that makes its part of a stream's requests. It resumes connections, which are
@@ -72,7 +72,7 @@ func (l *loop) run() (err error) {
 		}
 	}()
 	clients := 0
-	var arrivals *system.Arrivals
+	var arrivals *streams.Arrivals
 	if l.Open {
 		var random *rand.Rand
 		if l.plan.Random {
@@ -229,7 +229,7 @@ func (c *conn) closedLoop() {
 }
 
 // arrive sends the due requests, or queues them without a place, and returns when the next one is due.
-func (l *loop) arrive(arrivals *system.Arrivals) record.Micros {
+func (l *loop) arrive(arrivals *streams.Arrivals) record.Micros {
 	for {
 		at, ok := arrivals.Next()
 		if !ok || l.cut.Load() {
@@ -341,12 +341,12 @@ func (l *loop) sent(intended record.Micros, late bool, own record.Micros) {
 }
 
 // end notes the outcome of the client's request, and reports whether it failed.
-func (c *conn) end(x system.Outcome) (failed bool) {
+func (c *conn) end(x streams.Outcome) (failed bool) {
 	if failed = x.Failed != "" || x.Lost; failed {
 		c.tick()
 	}
 	if x.Failed != "" && c.cut.Load() {
-		x = system.Outcome{Lost: true} // we ended it
+		x = streams.Outcome{Lost: true} // we ended it
 	}
 	x.Retries = c.retries
 	c.windows.End(c.intended, c.last, x)

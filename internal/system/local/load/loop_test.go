@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/local/backend"
 	"plimsoll.dev/plimsoll/internal/system/local/load"
+	"plimsoll.dev/plimsoll/internal/system/streams"
 )
 
 // each serves connections each by itself. What is served tells by false that the
@@ -65,7 +65,7 @@ func TestAnswersInPieces(t *testing.T) {
 		_, err := io.WriteString(c, answer[at:])
 		return err == nil
 	})
-	sum, counts := run(t, short(address), system.Schedule{Value: 1, Hold: 2 * span})
+	sum, counts := run(t, short(address), streams.Schedule{Value: 1, Hold: 2 * span})
 	if sum.Done < 2 || sum.FailedAll()+sum.Lost > 0 || counts.Opened != 1 {
 		t.Errorf("%+v, %d connections", sum.Window, counts.Opened)
 	}
@@ -138,9 +138,9 @@ func TestEndsOfConnections(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, open %v", x.why, open), func(t *testing.T) {
 				t.Parallel()
 				// Long enough for some requests on a busy machine, and few of them.
-				s := system.Schedule{Value: 2, Hold: time.Second}
+				s := streams.Schedule{Value: 2, Hold: time.Second}
 				if open {
-					s = system.Schedule{Open: true, Value: 50, Hold: time.Second, MaxInFlight: 4}
+					s = streams.Schedule{Open: true, Value: 50, Hold: time.Second, MaxInFlight: 4}
 				}
 				p := short(each(t, func(c *net.TCPConn, n int) bool {
 					if n == 0 {
@@ -184,7 +184,7 @@ func TestTimeouts(t *testing.T) {
 		p := short(each(t, serve))
 		p.Body = 16 << 20
 		began := time.Now()
-		sum, _ := run(t, p, system.Schedule{Value: 3, Hold: span, Timeout: 150 * time.Millisecond})
+		sum, _ := run(t, p, streams.Schedule{Value: 3, Hold: span, Timeout: 150 * time.Millisecond})
 		if n := sum.Failed[record.FailedTimeout]; n < 3 || n > 9 || n != sum.Sent {
 			t.Errorf("%s: %+v", why, sum.Window)
 		}
@@ -203,7 +203,7 @@ func TestNobodyListens(t *testing.T) {
 	}
 	address := l.Addr().String()
 	l.Close()
-	sum, _ := run(t, plan(address), system.Schedule{Value: 3, Hold: span})
+	sum, _ := run(t, plan(address), streams.Schedule{Value: 3, Hold: span})
 	if n := sum.Failed[load.FailedRefused]; n < 6 || n > 3*82 || n != sum.Sent {
 		t.Errorf("%+v", sum.Window)
 	}
@@ -223,16 +223,16 @@ func files(t *testing.T) int {
 func TestManyConnections(t *testing.T) {
 	suite.Long(t, "what it counts depends on when answers come")
 	address := pages(t, backend.Spec{PageSize: 1024})
-	run(t, plan(address), system.Schedule{Value: 1, Hold: time.Millisecond})
+	run(t, plan(address), streams.Schedule{Value: 1, Hold: time.Millisecond})
 	before := files(t)
 	for _, threads := range []int{1, 3} {
 		p := plan(address)
 		p.Threads = threads
-		sum, counts := run(t, p, system.Schedule{Value: 500, Hold: span})
+		sum, counts := run(t, p, streams.Schedule{Value: 500, Hold: span})
 		if sum.Done < 500 || sum.FailedAll()+sum.Lost > 0 || counts.Opened != 500 {
 			t.Errorf("%d threads: %+v, %d connections", threads, sum.Window, counts.Opened)
 		}
-		sum, counts = run(t, p, system.Schedule{Open: true, Value: 2000, Hold: span, MaxInFlight: 10})
+		sum, counts = run(t, p, streams.Schedule{Open: true, Value: 2000, Hold: span, MaxInFlight: 10})
 		if sum.Intended != 800 || sum.Done != 800 || counts.Opened > 10 {
 			t.Errorf("%d threads: %+v, %d connections", threads, sum.Window, counts.Opened)
 		}
@@ -253,7 +253,7 @@ func TestLongBodies(t *testing.T) {
 	const size = 3 << 20
 	p := plan(pages(t, backend.Spec{PageSize: size}))
 	p.Size, p.Want, p.Method, p.Body = size, backend.Begin(size), "POST", 2<<20
-	sum, _ := run(t, p, system.Schedule{Value: 4, Hold: span})
+	sum, _ := run(t, p, streams.Schedule{Value: 4, Hold: span})
 	if sum.Done < 4 || sum.FailedAll()+sum.Lost > 0 {
 		t.Errorf("%+v", sum.Window)
 	}
@@ -291,24 +291,24 @@ func TestSecureConnections(t *testing.T) {
 			p.TLS = &tls.Config{RootCAs: roots, ClientSessionCache: tls.NewLRUClientSessionCache(4)}
 			p.HTTP2, p.Close = http2, closing
 			why := fmt.Sprintf("HTTP/2 %v, closing %v", http2, closing)
-			sum, counts := run(t, p, system.Schedule{Value: 3, Hold: time.Second})
+			sum, counts := run(t, p, streams.Schedule{Value: 3, Hold: time.Second})
 			if sum.Done < 3 || sum.FailedAll()+sum.Lost > 0 || !closing && counts.Opened != 3 || closing && (counts.Opened != int64(sum.Done) || counts.Resumed == 0) {
 				t.Errorf("%s: %+v, %+v", why, sum.Window, counts)
 			}
-			sum, _ = run(t, p, system.Schedule{Open: true, Value: 50, Hold: span, MaxInFlight: 10})
+			sum, _ = run(t, p, streams.Schedule{Open: true, Value: 50, Hold: span, MaxInFlight: 10})
 			if sum.Done != 20 {
 				t.Errorf("%s, open: %+v", why, sum.Window)
 			}
 		}
 		stalled.Store(true)
-		sum, _ := run(t, p, system.Schedule{Value: 2, Hold: 100 * time.Millisecond, Timeout: 150 * time.Millisecond})
+		sum, _ := run(t, p, streams.Schedule{Value: 2, Hold: 100 * time.Millisecond, Timeout: 150 * time.Millisecond})
 		if sum.Failed[record.FailedTimeout] != sum.Sent {
 			t.Errorf("HTTP/2 %v, no answer in time: %+v", http2, sum.Window)
 		}
 		stalled.Store(false)
 	}
 	p.TLS = &tls.Config{}
-	sum, _ := run(t, p, system.Schedule{Open: true, Value: 50, Hold: 100 * time.Millisecond, MaxInFlight: 2})
+	sum, _ := run(t, p, streams.Schedule{Open: true, Value: 50, Hold: 100 * time.Millisecond, MaxInFlight: 2})
 	if sum.Failed[load.FailedTLS] != 5 {
 		t.Errorf("a certificate that nobody trusts: %+v", sum.Window)
 	}
@@ -334,7 +334,7 @@ func TestSingleRequests(t *testing.T) {
 	p.Record, p.Retry = 2, true
 	clock := record.StartClock(time.Now)
 	g := load.New(p, clock.Now, 1)
-	if err := g.Run(context.Background(), system.Schedule{Value: 1, Hold: span, Window: time.Second, Timeout: time.Second}, func(*record.Window) {}); err != nil {
+	if err := g.Run(context.Background(), streams.Schedule{Value: 1, Hold: span, Window: time.Second, Timeout: time.Second}, func(*record.Window) {}); err != nil {
 		t.Fatal(err)
 	}
 	list := g.Recorded()
@@ -375,7 +375,7 @@ func TestACutWithABacklog(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
 	defer cancel()
 	var sum total
-	err := g.Run(ctx, system.Schedule{Open: true, Value: 1000, Hold: time.Minute, Window: time.Second, Timeout: time.Minute, DropAfter: time.Minute, MaxInFlight: 5}, sum.add)
+	err := g.Run(ctx, streams.Schedule{Open: true, Value: 1000, Hold: time.Minute, Window: time.Second, Timeout: time.Minute, DropAfter: time.Minute, MaxInFlight: 5}, sum.add)
 	if err != nil || sum.Done != 5 || sum.FailedAll() > 0 || clock.Now() > record.MicrosOf(10*time.Second) {
 		t.Errorf("%v: %+v after %v", err, sum.Window, clock.Now().Duration())
 	}
@@ -411,7 +411,7 @@ func TestHostsGetTheirSharesBySchedule(t *testing.T) {
 		few.Store(0)
 		all.Store(0)
 		p := load.Plan{Address: address, TLS: tt.config, Method: "GET", Path: "/", Size: -1, Hosts: []load.Host{{Name: "example.com", Weight: 4}, {Name: "few.example.com", Weight: 1}}}
-		sum, _ := run(t, p, system.Schedule{Open: true, Value: 1000, Hold: span, MaxInFlight: 100})
+		sum, _ := run(t, p, streams.Schedule{Open: true, Value: 1000, Hold: span, MaxInFlight: 100})
 		if share := float64(few.Load()) / float64(all.Load()); sum.FailedAll() > 0 || share < 0.1 || share > 0.3 {
 			t.Errorf("%s: %d of %d requests went to a host of which a fifth should: %+v", tt.why, few.Load(), all.Load(), sum.Window)
 		}

@@ -19,9 +19,9 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/local/load"
 	"plimsoll.dev/plimsoll/internal/system/router/haproxy"
+	"plimsoll.dev/plimsoll/internal/system/streams"
 )
 
 // fault names what a planted server does with a request in place of answering it.
@@ -261,7 +261,7 @@ func TestAPlantedServersLogIsTheWitness(t *testing.T) {
 				clock := record.StartClock(time.Now)
 				p := &planted{now: clock.Now, service: service, workers: make(chan struct{}, workers)}
 				g := load.New(planFor(p), clock.Now, 1)
-				s := system.Schedule{
+				s := streams.Schedule{
 					Open: true, Value: times * capacity, Begin: clock.Now(), Warm: 200 * time.Millisecond, Hold: 400 * time.Millisecond, Window: 100 * time.Millisecond,
 					Timeout: time.Minute, DropAfter: time.Minute, MaxInFlight: connections,
 				}
@@ -279,7 +279,7 @@ func TestAPlantedServersLogIsTheWitness(t *testing.T) {
 }
 
 // witness compares windows with a planted server's log.
-func witness(t *testing.T, p *planted, s system.Schedule, sum *total) {
+func witness(t *testing.T, p *planted, s streams.Schedule, sum *total) {
 	t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -388,7 +388,7 @@ func TestPlantedFaultsAreCounted(t *testing.T) {
 				plan.Method, plan.Retry = c.method, c.retry
 				g := load.New(plan, clock.Now, 1)
 				var sum total
-				err := g.Run(t.Context(), system.Schedule{
+				err := g.Run(t.Context(), streams.Schedule{
 					Open: true, Value: 50, Begin: clock.Now(), Hold: 600 * time.Millisecond, Window: 100 * time.Millisecond,
 					Timeout: 2 * time.Second, DropAfter: time.Minute, MaxInFlight: clients,
 				}, sum.add)

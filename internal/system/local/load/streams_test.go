@@ -13,8 +13,8 @@ import (
 	"golang.org/x/net/http2"
 
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/local/load"
+	"plimsoll.dev/plimsoll/internal/system/streams"
 )
 
 // Several requests at once on a connection of HTTP/2, against Go's own server, whose
@@ -82,7 +82,7 @@ func TestManyStreams(t *testing.T) {
 			Hosts: []load.Host{{Name: "example.com", Weight: 1}}, Method: "GET", Path: "/", Size: int64(tt.page),
 		}, clock.Now, 1)
 		sum := record.Window{Failed: make(map[string]int)}
-		schedule := system.Schedule{Value: float64(tt.connections), Begin: clock.Now(), Hold: 600 * time.Millisecond, Window: 200 * time.Millisecond, Timeout: 300 * time.Millisecond}
+		schedule := streams.Schedule{Value: float64(tt.connections), Begin: clock.Now(), Hold: 600 * time.Millisecond, Window: 200 * time.Millisecond, Timeout: 300 * time.Millisecond}
 		if err := g.Run(context.Background(), schedule, func(w *record.Window) {
 			sum.Intended, sum.Done, sum.Lost, sum.Retried = sum.Intended+w.Intended, sum.Done+w.Done, sum.Lost+w.Lost, sum.Retried+w.Retried
 			for kind, n := range w.Failed {

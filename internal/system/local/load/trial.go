@@ -2,13 +2,10 @@ package load
 
 import (
 	"context"
-	"fmt"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/streams"
 )
 
 const (
@@ -22,27 +19,8 @@ const (
 	above            = 1.05                   // rate of a trial relative to the schedule
 )
 
-const ownHandles = 200 // number of open files besides connections
-
-// Connections returns the bound on a schedule's connections: as asked, or with 0 MostConnections, or
-// fewer by the limit of open files. More than that is an error.
-func Connections(asked int) (int, error) {
-	var files unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
-		return 0, fmt.Errorf("read the limit of open files: %w", err)
-	}
-	most := int(max(min(files.Max, 1<<30), ownHandles+1)) - ownHandles
-	switch {
-	case asked == 0:
-		return min(MostConnections, most), nil
-	case asked > most:
-		return 0, system.ParamMistake("connections", fmt.Sprintf("at most %d, or a higher limit (ulimit -Hn)", most), "%d connections want more open files than a process may have here", asked)
-	}
-	return asked, nil
-}
-
 type held struct {
-	system.Schedule
+	streams.Schedule
 	intended, late, answered int
 	inFlight, windows        int
 }
@@ -67,7 +45,7 @@ func (h *held) took() time.Duration {
 
 // Load makes a stream as Run does, and records it by emit and tell. If requests of a schedule waited for
 // a place, it tries whether more places would have raised the rate.
-func (g *Generator) Load(ctx context.Context, schedule system.Schedule, emit func(*record.Window), tell func(record.Body)) error {
+func (g *Generator) Load(ctx context.Context, schedule streams.Schedule, emit func(*record.Window), tell func(record.Body)) error {
 	err := g.Run(ctx, schedule, emit)
 	for _, x := range g.Recorded() {
 		tell(&x)
@@ -98,7 +76,7 @@ func (g *Generator) try(ctx context.Context, h *held) (list []record.Trial, err 
 	}
 	for _, n := range []int{max(h.MaxInFlight*3/4, 1), h.MaxInFlight} {
 		trial := record.Trial{Places: n}
-		s := system.Schedule{
+		s := streams.Schedule{
 			Value: float64(n), Begin: g.now(), Warm: window, Hold: window * ((trialSpan + window - 1) / window), Window: window, Timeout: h.Timeout,
 		}
 		trial.Seconds = s.Hold.Seconds()

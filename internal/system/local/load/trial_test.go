@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/local/load"
+	"plimsoll.dev/plimsoll/internal/system/streams"
 )
 
 // A server of ten workers is asked for more than they can, by 40 connections: with 30 it
@@ -34,7 +34,7 @@ func TestWhetherMoreConnectionsWouldHelpIsTried(t *testing.T) {
 			p := &planted{now: clock.Now, service: c.service, workers: make(chan struct{}, c.workers)}
 			g := load.New(planFor(p), clock.Now, 1)
 			var sum total
-			s := system.Schedule{
+			s := streams.Schedule{
 				Open: true, Value: c.rate, Begin: clock.Now(), Warm: 100 * time.Millisecond, Hold: 500 * time.Millisecond, Window: 100 * time.Millisecond,
 				Timeout: time.Minute, DropAfter: time.Minute, MaxInFlight: c.places,
 			}

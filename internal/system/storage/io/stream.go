@@ -10,6 +10,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/local/fio"
+	"plimsoll.dev/plimsoll/internal/system/streams"
 )
 
 // load is the IO of one step: an fio on each volume, whose reports become windows by completion.
@@ -87,7 +88,7 @@ const (
 )
 
 // Stream implements local.Load.
-func (l *load) Stream(ctx context.Context, s system.Schedule) error {
+func (l *load) Stream(ctx context.Context, s streams.Schedule) error {
 	l.mu.Lock()
 	l.windows = make([]*window, int((s.Warm+s.Hold+s.Window-1)/s.Window))
 	l.warm = int(s.Warm / s.Window)
@@ -140,7 +141,7 @@ func (l *load) running() []*volume {
 	return slices.DeleteFunc(slices.Clone(l.volumes), func(v *volume) bool { return v.proc == nil || v.over })
 }
 
-func (l *load) collect(s system.Schedule) {
+func (l *load) collect(s streams.Schedule) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, v := range l.running() {
@@ -215,7 +216,7 @@ func (l *load) add(v *volume, r fio.Report, length time.Duration) {
 }
 
 // tell records the windows that are over, except the last one, which is complete when all fio have ended.
-func (l *load) tell(s system.Schedule, now record.Micros) error {
+func (l *load) tell(s streams.Schedule, now record.Micros) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for l.told < len(l.windows)-1 {
@@ -232,13 +233,13 @@ func (l *load) tell(s system.Schedule, now record.Micros) error {
 	return nil
 }
 
-func (l *load) span(s system.Schedule, i int) (from, to record.Micros) {
+func (l *load) span(s streams.Schedule, i int) (from, to record.Micros) {
 	from = s.Begin + record.Micros(i)*record.MicrosOf(s.Window)
 	return from, min(from+record.MicrosOf(s.Window), s.End())
 }
 
 // emit records the next window by component; dropped counts the step's due IOs that were never done.
-func (l *load) emit(s system.Schedule, dropped float64) error {
+func (l *load) emit(s streams.Schedule, dropped float64) error {
 	i := l.told
 	w := l.windows[i]
 	l.told++
@@ -291,7 +292,7 @@ func (l *load) emit(s system.Schedule, dropped float64) error {
 
 // failures counts a window's failures by kind and volume: as many as each failed volume should have done.
 // alive counts the others.
-func (l *load) failures(s system.Schedule, i int) (failed, at map[string]int, alive int) {
+func (l *load) failures(s streams.Schedule, i int) (failed, at map[string]int, alive int) {
 	failed, at = make(map[string]int), make(map[string]int)
 	if i == len(l.windows)-1 && l.beside != nil && l.beside.Ended() {
 		failed["pgbench ended"] = 1
@@ -313,7 +314,7 @@ func (l *load) failures(s system.Schedule, i int) (failed, at map[string]int, al
 }
 
 // due counts the IOs of each side that the schedule wants in some windows from unfailed volumes.
-func (l *load) due(s system.Schedule, from, to int) map[string]float64 {
+func (l *load) due(s streams.Schedule, from, to int) map[string]float64 {
 	sum := make(map[string]float64)
 	for _, v := range l.volumes {
 		until := to
@@ -333,7 +334,7 @@ func (l *load) due(s system.Schedule, from, to int) map[string]float64 {
 }
 
 // backlog counts due IOs that were not done in some windows, beyond one of each kind in flight.
-func (l *load) backlog(s system.Schedule, from, to int) int {
+func (l *load) backlog(s streams.Schedule, from, to int) int {
 	behind := 0.0
 	for name, due := range l.due(s, from, to) {
 		if due == 0 {
@@ -350,7 +351,7 @@ func (l *load) backlog(s system.Schedule, from, to int) int {
 }
 
 // finish ends the fios, and records the last window and the sums of the step.
-func (l *load) finish(ctx context.Context, s system.Schedule) error {
+func (l *load) finish(ctx context.Context, s streams.Schedule) error {
 	// The last reports are still coming.
 	last := len(l.windows)
 	_ = wait(ctx, 2*s.Window+lastReport, func() bool {

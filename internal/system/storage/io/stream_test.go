@@ -8,6 +8,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/local/fio"
+	"plimsoll.dev/plimsoll/internal/system/streams"
 )
 
 // sink keeps windows.
@@ -35,7 +36,7 @@ func TestWindowsAddUp(t *testing.T) {
 		for range seconds {
 			l.windows = append(l.windows, &window{sides: make(map[string]*side), places: make(map[string]int)})
 		}
-		s := system.Schedule{Open: rate > 0, Warm: warm * time.Second, Hold: (seconds - warm) * time.Second, Window: time.Second}
+		s := streams.Schedule{Open: rate > 0, Warm: warm * time.Second, Hold: (seconds - warm) * time.Second, Window: time.Second}
 		slow := uint64(0) // what the twin counts: all of the reports, one by one
 		done := 0.0       // part of what is due that is done
 		if done = 1; rng.IntN(2) == 0 {

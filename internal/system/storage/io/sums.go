@@ -18,9 +18,10 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/local/fio"
+	"plimsoll.dev/plimsoll/internal/system/streams"
 )
 
-func (l *load) sumUp(s system.Schedule) {
+func (l *load) sumUp(s streams.Schedule) {
 	tell := func(source string, value float64) {
 		l.rec.Emit(&record.Reading{Source: source, Values: map[string]float64{"value": value}})
 	}

@@ -1,4 +1,4 @@
-package system
+package streams
 
 import (
 	"math/rand/v2"

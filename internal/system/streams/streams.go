@@ -1,4 +1,6 @@
-package system
+// Package streams says when the requests of a stream are due, and gathers what becomes of them in windows. It
+// knows no target, so that the agent, which sends requests from inside a cluster, holds little beside it.
+package streams
 
 import (
 	"math/rand/v2"
@@ -36,6 +38,13 @@ func (s Schedule) Requests() int {
 
 // End returns when the last request may be sent.
 func (s Schedule) End() record.Micros { return s.Begin + record.MicrosOf(s.Warm+s.Hold) }
+
+// Progress sums up the requests of a stream so far.
+type Progress struct {
+	Sent, Done, Failed, InFlight int
+	Late, Dropped                int           // found no place among those in flight, and were given up of them
+	Moved                        record.Micros // when one last ended
+}
 
 // Arrivals tell the intended starts of an open loop's requests, in order.
 type Arrivals struct {
