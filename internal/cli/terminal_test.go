@@ -143,7 +143,7 @@ func TestATerminalIsLeftInOrder(t *testing.T) {
 	t.Parallel()
 	p := suite.Program(t)
 	o := startOnTerminal(t, p, "limit", "simulated", "--set", "limit=57", "--hold", "5s", "--seed", "1", "--out", filepath.Join(t.TempDir(), "run"))
-	harness.Await(t, "the first level to hold", func() bool { return strings.Contains(o.written(), "held") })
+	harness.Await(t, "the first level to pass", func() bool { return strings.Contains(o.written(), "pass") })
 	if _, err := o.master.WriteString("\x03"); err != nil {
 		t.Fatal(err)
 	}

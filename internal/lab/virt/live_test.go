@@ -486,7 +486,7 @@ func TestClientLimit(t *testing.T) {
 		return "", ready
 	})
 	set("Halted") // so that nothing holds up the drains of its nodes
-	if _, err := c.dynamic.Resource(versionResource()).Patch(ctx, "version", types.MergePatchType, []byte(`{"spec":{"desiredUpdate":{"version":"4.20.1"}}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := c.dynamic.Resource(versionResource()).Patch(ctx, "version", types.MergePatchType, []byte(`{"spec":{"desiredUpdate":{"version":"4.20.1","image":null}}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	towards := false

@@ -269,7 +269,7 @@ func TestStoresThatFail(t *testing.T) {
 		harness.Await(t, "a hundred requests", func() bool { return p.Requested(out, 100) })
 		then()
 		if got := w.Wait(); got.Code != process.ExitFail {
-			t.Errorf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
+			t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 		}
 		r := p.Result(t, out)
 		var names []string
