@@ -31,7 +31,7 @@ func complete(p *process.Process, root *cobra.Command) {
 	arguments := map[string]completer{
 		"limit": workloadNames, "sweep": workloadNames, "ab": workloadNames, "check": workloadNames, "rbac": workloadNames, "job": first(workloadNames),
 		"workloads show": workloadNames, "workloads export": workloadNames,
-		"analyze": runDirectories(1), "report": runDirectories(0), "compare": runDirectories(0),
+		"analyze": runDirectories(1), "report": runDirectories(0), "compare": runDirectories(0), "runs name": runDirectories(1), "runs remove": runDirectories(0),
 		"lab status": first(labs), "lab kubeconfig": first(labs), "lab down": first(labs),
 		"signatures show": first(signatureNames),
 	}
@@ -136,7 +136,7 @@ func runDirectories(most int) completer {
 		}
 		dirs := []string{filepath.Dir(typed + "x")}
 		if dirs[0] == "." {
-			dirs = append(dirs, "plimsoll-runs")
+			dirs = append(dirs, record.RunsDir)
 		}
 		var found []string
 		for _, dir := range dirs {

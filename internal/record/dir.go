@@ -31,6 +31,9 @@ const (
 	CellsDir        = "cells" // a run directory for each cell of a grid
 )
 
+// RunsDir holds the run directories that nobody named.
+const RunsDir = "plimsoll-runs"
+
 // Dir is the path of a run directory.
 type Dir string
 

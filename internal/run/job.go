@@ -376,7 +376,7 @@ func NewDir(out, name string, now time.Time) (record.Dir, error) {
 		return c
 	}, name)
 	name = strings.ToValidUTF8(name[:min(len(name), longestName)], "")
-	return record.NewDir(filepath.Join("plimsoll-runs", now.UTC().Format("20060102-150405")+"-"+name))
+	return record.NewDir(filepath.Join(record.RunsDir, now.UTC().Format("20060102-150405")+"-"+name))
 }
 
 type opener func(context.Context, system.Recorder) (system.Instance, error)

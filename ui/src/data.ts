@@ -321,6 +321,7 @@ export interface TrendPoint {
   low: number | null
   high: number | null
   runs: number
+  estimated?: boolean // value is the estimate of a load line, low and high its interval
   note?: string
   differs: string[]
 }

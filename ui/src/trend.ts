@@ -87,7 +87,7 @@ export function trend(run: Run, t: Trend, host: HTMLElement, controls: HTMLEleme
       const g = svg('g', { class: 'trend-point' })
       if (p.low != null && p.high != null) g.append(svg('line', { x1: x(i), x2: x(i), y1: y(p.low), y2: y(p.high) }))
       g.append(p.value == null ? svg('path', { class: 'cross', d: `M${x(i) - 4.5} ${at - 4.5}l9 9m0 -9l-9 9` }) : svg('circle', { cx: x(i), cy: at, r }))
-      if (isLine && p.high != null) body.push(svg('line', { class: 'fail-cap', x1: x(i) - 7, x2: x(i) + 7, y1: y(p.high), y2: y(p.high) }))
+      if (isLine && !p.estimated && p.high != null) body.push(svg('line', { class: 'fail-cap', x1: x(i) - 7, x2: x(i) + 7, y1: y(p.high), y2: y(p.high) }))
       body.push(g)
       // Something else is not as it was before.
       if (p.differs.length) body.push(svg('path', { class: 'trend-differs', d: `M${x(i)} ${bottom - 5}l5 5l-5 5l-5 -5z` }))
@@ -106,6 +106,7 @@ export function trend(run: Run, t: Trend, host: HTMLElement, controls: HTMLEleme
 function rowsOf(p: TrendPoint, says: (v: number | null) => string, isLine: boolean): [string, string][] {
   const rows: [string, string][] = []
   if (p.value == null) rows.push(['none', p.note ?? ''])
+  else if (p.estimated) rows.push(['estimate', says(Number(p.value.toPrecision(4)))], ['95% interval', [p.low, p.high].map((v) => (v == null ? 'open' : number(Number(v.toPrecision(4))))).join(' to ')])
   else if (isLine) rows.push(['held', says(p.value)], ['failed', p.high == null ? 'none' : says(p.high)])
   else {
     rows.push(['mean of the runs', says(p.value)], ['runs', String(p.runs)])

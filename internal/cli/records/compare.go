@@ -104,9 +104,12 @@ func (o *compareOptions) run(p *process.Process, cmd *cobra.Command, args []stri
 		return fmt.Errorf("make room for what is judged: %w", err)
 	}
 	defer os.RemoveAll(judged)
-	operands, err := loadOperands(cmd.Context(), p, args, judged)
+	operands, err := loadOperands(cmd.Context(), p, args, judged, false)
 	if err != nil {
 		return err
+	}
+	if err := recorded.NameOperands(operands); err != nil {
+		return process.Usagef("name another", "%w", err)
 	}
 	if err := o.checkOut(operands); err != nil {
 		return err
@@ -168,10 +171,10 @@ func armNames() string {
 	return b.String()
 }
 
-// loadOperands judges the histories of what is to be compared, in a directory of their
-// own, with what a user can get wrong as usage errors. What the records say was found is
-// not believed: it may have been edited.
-func loadOperands(ctx context.Context, p *process.Process, args []string, judged string) ([]*recorded.Operand, error) {
+// loadOperands judges the histories of the runs, in a directory of their own, with users'
+// mistakes as usage errors. A result may have been edited: with believe it is read instead,
+// where it is newer than the history and has its sum.
+func loadOperands(ctx context.Context, p *process.Process, args []string, judged string, believe bool) ([]*recorded.Operand, error) {
 	var operands []*recorded.Operand
 	made := make(map[record.Dir]record.Dir)
 	for _, text := range args {
@@ -187,7 +190,9 @@ func loadOperands(ctx context.Context, p *process.Process, args []string, judged
 		if err != nil {
 			return nil, err
 		}
-		if made[dir] == "" { // two arms of one run are judged once
+		if believe && Judged(dir) {
+			made[dir] = dir
+		} else if made[dir] == "" { // two arms of one run are judged once
 			if made[dir], err = judgeIn(p, dir, record.Dir(judged).Path(strconv.Itoa(len(made)))); err != nil {
 				return nil, err
 			}
@@ -200,9 +205,6 @@ func loadOperands(ctx context.Context, p *process.Process, args []string, judged
 			return nil, fmt.Errorf("compare %s: %w", text, err)
 		}
 		operands = append(operands, operand)
-	}
-	if err := recorded.NameOperands(operands); err != nil {
-		return nil, process.Usagef("name another", "%w", err)
 	}
 	return operands, nil
 }

@@ -1,4 +1,4 @@
-// Package records has the commands that read records of runs, compare and query, and opens
+// Package records has the commands that read records of runs, compare, query and runs, and opens
 // records for other commands, with users' mistakes as usage errors.
 package records
 
@@ -20,9 +20,9 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
-// Commands returns the commands that compare and query records.
+// Commands returns the commands that compare, query and list records.
 func Commands(p *process.Process, stop *process.Interrupts) []*cobra.Command {
-	return []*cobra.Command{newCompareCommand(p), newQueryCommand(p, stop)}
+	return []*cobra.Command{newCompareCommand(p), newQueryCommand(p, stop), newRunsCommand(p)}
 }
 
 // OpenDir opens a run directory. A directory that is none is a usage error.

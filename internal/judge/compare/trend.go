@@ -12,6 +12,7 @@ import (
 
 // Trend is one figure over several experiments, with its changes.
 type Trend struct {
+	Plan        string       `json:"plan,omitempty"` // with its arm or cell, where a trend is of one plan
 	Workload    string       `json:"workload"`
 	Metric      string       `json:"metric"`          // or LoadLine with a goal
 	Title       string       `json:"title,omitempty"` // for readers, "" for the metric's name
@@ -45,12 +46,14 @@ type TrendPoint struct {
 	System  string `json:"kubernetes"` // "" is unknown
 	// Value is the geometric mean of the runs' figures, and Low and High the least and the largest of
 	// them; for a load line they are its bracket. Null where there is no figure, and Note says why.
-	Value   *float64 `json:"value"`
-	Low     *float64 `json:"low"`
-	High    *float64 `json:"high"`
-	Runs    int      `json:"runs"`
-	Note    string   `json:"note,omitempty"`
-	Differs []string `json:"differs"` // the differences from the point before, except for those that are only noted
+	Value *float64 `json:"value"`
+	Low   *float64 `json:"low"`
+	High  *float64 `json:"high"`
+	Runs  int      `json:"runs"`
+	// Estimated says that Value is the estimate of a load line, and Low and High its 95% interval.
+	Estimated bool     `json:"estimated,omitempty"`
+	Note      string   `json:"note,omitempty"`
+	Differs   []string `json:"differs"` // the differences from the point before, except for those that are only noted
 }
 
 // TrendChange is a change of a trend's level.

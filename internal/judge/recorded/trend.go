@@ -157,6 +157,9 @@ func (o *Operand) linePoint(goal string, p *compare.TrendPoint) {
 	switch {
 	case g.Verdict == slo.Pass && l.Level != nil:
 		p.Value = l.Level
+		if b := l.Bracket(g.Verdict); b.Estimate != nil && !b.Exact {
+			p.Estimated, p.Value, p.Low, p.High = true, b.Estimate, b.Low, b.High
+		}
 	case g.Verdict == slo.Fail:
 		p.Note = "the first level failed"
 	default:

@@ -31,6 +31,7 @@ type Page struct {
 	Arms            *armsPart           // nil where nothing is compared
 	Recorded        bool                // it is of recorded experiments, and not of one run
 	Operands        []*recorded.Operand // those experiments
+	Listed          []Listed            // the records of a runs directory, on its page alone
 	Grid            *judge.Grid         // nil for all but the page of a grid
 	GridPage        string              // of the grid that the run is a cell of, "" for none
 	BoundBy         []string            // the bounds of a stream's steps, and its slowest requests

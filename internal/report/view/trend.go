@@ -58,6 +58,9 @@ func trendTitle(t compare.Trend) string {
 	if goal, ok := strings.CutPrefix(t.Metric, compare.LoadLine); ok {
 		text = fmt.Sprintf("Load line of %s by goal %s, %s", t.Workload, goal, t.Unit)
 	}
+	if t.Plan != "" && t.Plan != t.Workload {
+		text = t.Plan + ": " + text
+	}
 	if t.Level != nil {
 		text += fmt.Sprintf(" at %s %s", t.Axis, words.Number(*t.Level))
 	}
@@ -85,6 +88,9 @@ func pointText(t compare.Trend, x compare.TrendPoint) string {
 	}
 	if strings.HasPrefix(t.Metric, compare.LoadLine) {
 		text := words.Number(*x.Value)
+		if x.Estimated {
+			return fmt.Sprintf("%s (95%% interval %s)", words.Short(*x.Value), words.Within(x.Low, x.High, words.Short))
+		}
 		if x.High != nil {
 			return text + ", fails at " + words.Number(*x.High)
 		}
@@ -124,7 +130,7 @@ func trendPage(in ComparisonInput) (Page, error) {
 			what = "Load line by goal " + goal
 		}
 		p.Headline = fmt.Sprintf("%s over %d experiments", what, len(in.Operands))
-		p.Lead = []string{"Each point is one experiment: the geometric mean of its runs, with a bar from the smallest to the largest (of a load line, from the level that held to the level that failed). The tables list what else changed between the experiments."}
+		p.Lead = []string{"Each point is one experiment: the geometric mean of its runs, with a bar from the smallest to the largest (of a load line its estimate with the 95% interval, or from the level that held to the level that failed). The tables list what else changed between the experiments."}
 	}
 	p.Title = p.Headline
 	p.compares(in.Operands)
