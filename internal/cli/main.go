@@ -24,6 +24,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/cli/records"
 	"plimsoll.dev/plimsoll/internal/lab/agent"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system/local/clients"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
@@ -46,7 +47,7 @@ func Main(p process.Process) int {
 func runAgent(p *process.Process, args []string) int {
 	stop := process.NewInterrupts(p.Signals, p.Logf)
 	defer stop.Close()
-	return agent.Run(stop.Soft, args, p.Stdout, p.Stderr)
+	return agent.Run(stop.Soft, args, p.Stdout, p.Stderr, clients.Role(p.Now))
 }
 
 // runComponent becomes one part of the control plane. It goes round the

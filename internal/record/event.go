@@ -126,6 +126,7 @@ const (
 	EndStalled     Ending = "stalled"     // all that remained were unschedulable and nothing moved, or their actor did nothing
 	EndGuard       Ending = "guard"       // a guard stopped the load
 	EndUnfinished  Ending = "unfinished"  // an action on the target during the hold had not ended with it
+	EndVoid        Ending = "void"        // the load was not the one that was asked for
 	EndInterrupted Ending = "interrupted" // the user, the budget or an error of ours cut it short
 )
 

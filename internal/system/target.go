@@ -44,6 +44,7 @@ type Batch struct {
 	// Stream, if not nil, makes the load by the schedule and puts windows on record; Requests, Units and Send
 	// then do not count. The end of ctx ends the sending; what is under way then is awaited for its bound.
 	Stream func(ctx context.Context, s streams.Schedule) error
+	Lead   time.Duration // from the call of Stream to the schedule's begin
 	// Due, if not nil, says whether request i of a closed loop may be made now: those before it were.
 	Due func(i int) bool
 	// More, if not nil, is asked for further requests once all so far were answered, until there are
@@ -58,11 +59,6 @@ type Batch struct {
 
 // Streams reports whether Stream makes the load.
 func (b Batch) Streams() bool { return b.Stream != nil }
-
-// UnfinishedError tells of a stream that made its whole load, but did not show what it was to show.
-type UnfinishedError struct{ What string }
-
-func (e *UnfinishedError) Error() string { return e.What }
 
 // Spread says what a level is an average over.
 type Spread struct {

@@ -56,6 +56,7 @@ const (
 // comes before the breach, fail before inconclusive, and pass is last.
 func checks() []check {
 	return []check{
+		{"other load", slo.Invalid, func(e *evidence) string { return when(e.step.Ending == record.EndVoid, e.step.Message) }},
 		{"void", slo.Invalid, (*evidence).isVoid},
 		{"generator used up", slo.Invalid, (*evidence).generatorUsedUp},
 		{"own delay", slo.Invalid, (*evidence).ownDelay},

@@ -34,6 +34,7 @@ func TestEachCheck(t *testing.T) {
 		change     func(*evidence)
 		says       string
 	}{
+		{"other load", "a client of several began late, and an objective did not hold", both(broken(breach{}), func(e *evidence) { e.step.Message, e.step.Ending = "client 1 began late", record.EndVoid }), "client 1 began late"},
 		{"generator used up", "the load's own program is the bound", both(ofStream, func(e *evidence) {
 			e.step.Bottleneck = &result.Bottleneck{Bounds: []result.BoundShare{{What: "fio is busy", Held: true, Generator: true}}}
 		}, broken(breach{})), "this says nothing about the target: Complete p99"},

@@ -19,61 +19,66 @@ import (
 	_ "github.com/lib/pq" // the driver "postgres"
 )
 
-type role struct {
-	name, help string
-	run        func(ctx context.Context, args []string, out io.Writer) error
+// Role runs one of the agent's tasks, which its first argument names.
+type Role struct {
+	Name, Help string
+	Run        func(ctx context.Context, args []string, out io.Writer) error // an error of UsageError is the caller's
 }
 
-func roles() []role {
-	return []role{
+func roles() []Role {
+	return []Role{
 		{"pause", "wait to be stopped", pause},
-		{"serve", "answer HTTP requests: serve [-address :8080] [-size BYTES]", serve},
+		{"serve", "answer HTTP requests: serve [-address :8080] [-size BYTES] [-mark TEXT] [-time 0s] [-at-once N]", serve},
 		{"get", "make one HTTP request, and fail unless it is answered with success: get [-timeout 1s] URL", get},
 		{"app", "be ready while a database can be queried: app -database HOST:PORT [-address :8080] [-timeout 5s] [-work ROWS]", app},
 		{"postgres", "be a PostgreSQL server: postgres [-port 5432] [-data DIR]", postgres},
 	}
 }
 
-// Run plays the role that args begin with, and returns an exit code: 0, 1 for failure, 2 for bad arguments.
-func Run(ctx context.Context, args []string, out, log io.Writer) int {
-	for _, r := range roles() {
-		if len(args) == 0 || r.name != args[0] {
+// Run plays the role that args begin with, its own or a further one, and returns an exit code: 0, 1 for
+// failure, 2 for bad arguments.
+func Run(ctx context.Context, args []string, out, log io.Writer, further ...Role) int {
+	all := append(roles(), further...)
+	for _, r := range all {
+		if len(args) == 0 || r.Name != args[0] {
 			continue
 		}
-		err := r.run(ctx, args[1:], out)
+		err := r.Run(ctx, args[1:], out)
 		if err == nil {
 			return 0
 		}
-		fmt.Fprintf(log, "agent %s: %v\n", r.name, err)
-		if errors.As(err, new(*usageError)) {
+		fmt.Fprintf(log, "agent %s: %v\n", r.Name, err)
+		if errors.As(err, new(*UsageError)) {
 			return 2
 		}
 		return 1
 	}
 	fmt.Fprintf(log, "agent: want one of these roles:\n")
-	for _, r := range roles() {
-		fmt.Fprintf(log, "  %s\t%s\n", r.name, r.help)
+	for _, r := range all {
+		fmt.Fprintf(log, "  %s\t%s\n", r.Name, r.Help)
 	}
 	return 2
 }
 
-type usageError struct{ error }
+// UsageError says that the arguments of a role are wrong.
+type UsageError struct{ error }
 
-func parse(args []string, operands int, define func(*flag.FlagSet)) ([]string, error) {
+// Parse reads the arguments of a role: flags, and so many operands. Its error is a *UsageError.
+func Parse(args []string, operands int, define func(*flag.FlagSet)) ([]string, error) {
 	flags := flag.NewFlagSet("", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	define(flags)
 	if err := flags.Parse(args); err != nil {
-		return nil, &usageError{err}
+		return nil, &UsageError{err}
 	}
 	if flags.NArg() != operands {
-		return nil, &usageError{fmt.Errorf("%d arguments, want %d", flags.NArg(), operands)}
+		return nil, &UsageError{fmt.Errorf("%d arguments, want %d", flags.NArg(), operands)}
 	}
 	return flags.Args(), nil
 }
 
 func pause(ctx context.Context, args []string, _ io.Writer) error {
-	if _, err := parse(args, 0, func(*flag.FlagSet) {}); err != nil {
+	if _, err := Parse(args, 0, func(*flag.FlagSet) {}); err != nil {
 		return err
 	}
 	<-ctx.Done()
@@ -82,23 +87,43 @@ func pause(ctx context.Context, args []string, _ io.Writer) error {
 
 const readTimeout = 30 * time.Second // of a request: a silent client must not hold a connection
 
+// serve answers requests, of which it works on so many at once for a time each: its capacity is then known.
 func serve(ctx context.Context, args []string, out io.Writer) error {
-	address, size := ":8080", 128
-	_, err := parse(args, 0, func(f *flag.FlagSet) {
+	address, mark, size, took, atOnce := ":8080", "", 128, time.Duration(0), 1
+	_, err := Parse(args, 0, func(f *flag.FlagSet) {
 		f.StringVar(&address, "address", address, "where to listen")
+		f.StringVar(&mark, "mark", mark, "text that answers begin with")
 		f.IntVar(&size, "size", size, "bytes of an answer")
+		f.DurationVar(&took, "time", took, "time that a request takes")
+		f.IntVar(&atOnce, "at-once", atOnce, "requests that are worked on at once, if they take time")
 	})
 	if err != nil {
 		return err
 	}
-	if size < 0 {
-		return &usageError{fmt.Errorf("-size %d is negative", size)}
+	if size < 0 || took < 0 || atOnce < 1 {
+		return &UsageError{fmt.Errorf("-size %d -time %v -at-once %d: none may be negative, and one request is worked on at least", size, took, atOnce)}
 	}
-	page := []byte(strings.Repeat("x", size))
-	return listen(ctx, address, out, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	page := []byte(mark + strings.Repeat("x", max(size-len(mark), 0)))
+	places := make(chan struct{}, atOnce)
+	return listen(ctx, address, out, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")
+		if took > 0 && !work(r.Context(), places, took) {
+			return
+		}
 		_, _ = w.Write(page)
 	}))
+}
+
+// work takes one of the places for a time, and reports whether the client waited for that.
+func work(ctx context.Context, places chan struct{}, took time.Duration) bool {
+	select {
+	case places <- struct{}{}:
+	case <-ctx.Done():
+		return false
+	}
+	time.Sleep(took)
+	<-places
+	return ctx.Err() == nil
 }
 
 // listen serves until ctx ends, and prints its address to out.
@@ -119,7 +144,7 @@ func listen(ctx context.Context, address string, out io.Writer, handler http.Han
 
 func get(ctx context.Context, args []string, _ io.Writer) error {
 	timeout := time.Second
-	urls, err := parse(args, 1, func(f *flag.FlagSet) { f.DurationVar(&timeout, "timeout", timeout, "how long the answer may take") })
+	urls, err := Parse(args, 1, func(f *flag.FlagSet) { f.DurationVar(&timeout, "timeout", timeout, "how long the answer may take") })
 	if err != nil {
 		return err
 	}
@@ -127,7 +152,7 @@ func get(ctx context.Context, args []string, _ io.Writer) error {
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, urls[0], nil)
 	if err != nil {
-		return &usageError{err}
+		return &UsageError{err}
 	}
 	reply, err := http.DefaultClient.Do(request)
 	if err != nil {
@@ -153,7 +178,7 @@ type application struct {
 
 func app(ctx context.Context, args []string, out io.Writer) error {
 	address, database, timeout, work := ":8080", "", 5*time.Second, 1
-	_, err := parse(args, 0, func(f *flag.FlagSet) {
+	_, err := Parse(args, 0, func(f *flag.FlagSet) {
 		f.StringVar(&address, "address", address, "where to listen")
 		f.StringVar(&database, "database", "", "host:port of the database")
 		f.DurationVar(&timeout, "timeout", timeout, "how long a query may take")
@@ -163,14 +188,14 @@ func app(ctx context.Context, args []string, out io.Writer) error {
 	case err != nil:
 		return err
 	case database == "":
-		return &usageError{errors.New("-database is missing")}
+		return &UsageError{errors.New("-database is missing")}
 	case work < 1:
-		return &usageError{fmt.Errorf("-work %d: a query goes through one row at least", work)}
+		return &UsageError{fmt.Errorf("-work %d: a query goes through one row at least", work)}
 	}
 	db, err := sql.Open("postgres", "postgres://postgres@"+database+"/postgres?sslmode=disable&connect_timeout="+
 		fmt.Sprint(max(1, int(timeout.Seconds()))))
 	if err != nil {
-		return &usageError{err}
+		return &UsageError{err}
 	}
 	defer db.Close()
 	// One connection, like a small service; a database takes a hundred.
@@ -244,7 +269,7 @@ func named(accounts string, uid int) error {
 // postgres runs a PostgreSQL server, with a new database unless one exists.
 func postgres(ctx context.Context, args []string, out io.Writer) error {
 	port, data := 5432, PostgresData
-	_, err := parse(args, 0, func(f *flag.FlagSet) {
+	_, err := Parse(args, 0, func(f *flag.FlagSet) {
 		f.IntVar(&port, "port", port, "where to listen")
 		f.StringVar(&data, "data", data, "directory of the database")
 	})

@@ -168,7 +168,7 @@ func (r *run) execute(ctx context.Context) (record.Ending, string) {
 		r.unanswered = silent.outOfReach
 		return record.EndStalled, silent.Error()
 	}
-	if ending == record.EndInterrupted || ending == record.EndUnfinished {
+	if ending == record.EndInterrupted || ending == record.EndUnfinished || ending == record.EndVoid {
 		return ending, cmp.Or(r.failed, context.Cause(guarded)).Error()
 	}
 	return ending, ""

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/streams"
 )
 
@@ -21,7 +20,7 @@ func (r *run) window() time.Duration { return min(longestWindow, r.hold()/leastW
 // stagesStream makes the warm-up, the hold, and the follow-up of a step with a stream.
 func (r *run) stagesStream(ctx context.Context) record.Ending {
 	s := streams.Schedule{
-		Open: r.options.Open, Value: r.load.Reached, Begin: r.clock.Now(), Warm: r.options.Warmup, Hold: r.hold(),
+		Open: r.options.Open, Value: r.load.Reached, Begin: r.clock.Now() + record.MicrosOf(r.load.Lead), Warm: r.options.Warmup, Hold: r.hold(),
 		Window: r.window(), Timeout: r.options.Timeout, DropAfter: DropAfter, MaxInFlight: r.options.MaxInFlight,
 	}
 	s.Warm = (s.Warm + s.Window - 1) / s.Window * s.Window // whole windows, so that none is of both
@@ -59,9 +58,12 @@ func (r *run) stagesStream(ctx context.Context) record.Ending {
 		switch {
 		case over && ctx.Err() != nil:
 			return record.EndInterrupted
-		case over && errors.As(err, new(*system.UnfinishedError)):
+		case over && errors.As(err, new(*streams.UnfinishedError)):
 			r.failed = err
 			return record.EndUnfinished
+		case over && errors.As(err, new(*streams.VoidError)):
+			r.failed = err
+			return record.EndVoid
 		case over && err != nil:
 			r.failed = fmt.Errorf("make the stream: %w", err)
 			return record.EndInterrupted

@@ -212,7 +212,7 @@ func TestAnEventThatEndsAfterTheHold(t *testing.T) {
 	i := &step{Requests: local.Requests{Rec: system.Recorder{Sink: &list, Clock: clock, Step: func() int { return 1 }}}, deployment: s, changes: changing(s)}
 	for hold, late := range map[time.Duration]bool{time.Microsecond: true, time.Minute: false} {
 		err := i.makeEvent(t.Context(), streams.Schedule{Begin: clock.Now() - record.MicrosOf(hold/2), Hold: hold})
-		if _, is := errors.AsType[*system.UnfinishedError](err); is != late || !late && err != nil {
+		if _, is := errors.AsType[*streams.UnfinishedError](err); is != late || !late && err != nil {
 			t.Errorf("a hold of %v: %v", hold, err)
 		}
 	}

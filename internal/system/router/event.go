@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/local/backend"
 	"plimsoll.dev/plimsoll/internal/system/local/load"
 	"plimsoll.dev/plimsoll/internal/system/router/haproxy"
@@ -56,7 +55,7 @@ func (s *step) makeEvent(ctx context.Context, schedule streams.Schedule) error {
 	s.Rec.Emit(&record.Reading{Source: sourceChange, Values: values})
 	s.changes.took.Store(int64(values["seconds"] * 1e6))
 	if late := s.Rec.Clock.Now() - schedule.End(); late > 0 {
-		return &system.UnfinishedError{What: fmt.Sprintf("the event %s ended %v after the hold: raise --hold", s.event, late.Duration().Round(time.Millisecond))}
+		return &streams.UnfinishedError{What: fmt.Sprintf("the event %s ended %v after the hold: raise --hold", s.event, late.Duration().Round(time.Millisecond))}
 	}
 	return nil
 }

@@ -46,6 +46,16 @@ type Progress struct {
 	Moved                        record.Micros // when one last ended
 }
 
+// UnfinishedError tells of a stream that made its whole load, but did not show what it was to show.
+type UnfinishedError struct{ What string }
+
+func (e *UnfinishedError) Error() string { return e.What }
+
+// VoidError tells of a stream that was not the load that was asked for: the step says nothing.
+type VoidError struct{ What string }
+
+func (e *VoidError) Error() string { return e.What }
+
 // Arrivals tell the intended starts of an open loop's requests, in order.
 type Arrivals struct {
 	schedule Schedule

@@ -353,7 +353,7 @@ func TestTheOutsideWorldIsPassedIn(t *testing.T) {
 		},
 		{
 			uses:    map[string][]string{"time": {"Now", "Since", "Until"}},
-			allowed: []string{".", "internal/cli/process", "internal/lab/component", "internal/lab", "internal/lab/realnode", "internal/lab/simnode", "internal/lab/virt", "internal/test/harness", "internal/test/e2e", "internal/test/faults", "internal/system/kubernetes/kubetest"},
+			allowed: []string{".", "agent", "internal/cli/process", "internal/lab/component", "internal/lab", "internal/lab/realnode", "internal/lab/simnode", "internal/lab/virt", "internal/test/harness", "internal/test/e2e", "internal/test/faults", "internal/system/kubernetes/kubetest"},
 			remedy:  "take a clock: func() time.Time, or *record.Clock",
 		},
 		{

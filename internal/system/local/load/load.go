@@ -60,7 +60,7 @@ const (
 // Plan describes the requests. It must not change while in use.
 type Plan struct {
 	Address string      // IP address and port that connections go to
-	TLS     *tls.Config // nil for plain text. The server's name is the request's host
+	TLS     *tls.Config `json:"-"` // nil for plain text. The server's name is the request's host
 	HTTP2   bool        // sends by HTTP/2 with TLS: one request at a time, or Streams in a closed loop.
 	Streams int
 	Hosts   []Host
@@ -79,9 +79,12 @@ type Plan struct {
 	Pace    float64       // bounds the requests per second of a closed loop, 0 for no bound
 	Random  bool          // draws the arrivals of an open loop, as from many independent users
 	Threads int           // that make requests, one for each processor at most: they never sleep
-	Enter   func() error  // moves the calling thread to where connections come from, for good; nil leaves it
+	Enter   func() error  `json:"-"` // moves the calling thread to where connections come from, for good; nil leaves it
 	Record  int           // bounds the slowest requests of a hold, and the failed ones, that Recorded returns
 	Work    time.Duration // keeps the generator busy for so long per request, to test a slow one
+	// Part and Parts let several generators share a schedule: each makes every Parts-th request from the
+	// Part-th on, and a share of the clients of a closed loop. Parts of 0 is the whole.
+	Part, Parts int
 }
 
 // Counts holds the numbers of connections since New.
@@ -144,7 +147,7 @@ func New(p Plan, now func() record.Micros, seed uint64) *Generator {
 	for _, h := range p.Hosts {
 		var list []request
 		for _, r := range h.Requests {
-			list = append(list, requestOf(p, h.Name, r, -1, nil))
+			list = append(list, requestOf(p, h.Name, r, -1, r.Want))
 		}
 		if len(list) == 0 {
 			list = []request{requestOf(p, h.Name, p.own(), p.Size, p.Want)}
@@ -413,6 +416,7 @@ type Request struct {
 	Body         []byte
 	Weight       float64 // above 0
 	Status       int     // of the answer, 0 for 200
+	Want         []byte  // begins the answer's body; nothing takes any
 }
 
 func weightsOf[T any](list []T, weight func(T) float64) []float64 {

@@ -19,18 +19,20 @@ import (
 // coroutines, when they can go on. Only its own thread uses it.
 type loop struct {
 	*stream
-	n         int // its index
-	epoll     int
-	events    []unix.EpollEvent
-	buf       []byte // shared by its connections, which use the data at once
-	conns     []*conn
-	last      record.Micros // last reading of the clock
-	nextBound record.Micros // the earliest time at which a request is given up, or earlier
-	early     record.Micros // time before an arrival at which the thread wakes up
-	later     []*conn       // to resume after this round of reads
-	live      int           // clients of a closed loop that are active
-	busy      int           // requests in flight
-	recorded  recorded
+	n int // its index
+	// Of all loops of all generators that share the schedule: its index, and their number.
+	index, stride int
+	epoll         int
+	events        []unix.EpollEvent
+	buf           []byte // shared by its connections, which use the data at once
+	conns         []*conn
+	last          record.Micros // last reading of the clock
+	nextBound     record.Micros // the earliest time at which a request is given up, or earlier
+	early         record.Micros // time before an arrival at which the thread wakes up
+	later         []*conn       // to resume after this round of reads
+	live          int           // clients of a closed loop that are active
+	busy          int           // requests in flight
+	recorded      recorded
 
 	// For an open loop: source of hosts, idle clients by host (or in one list), and due requests from first.
 	rng     *rand.Rand
@@ -49,7 +51,8 @@ const (
 )
 
 func newLoop(s *stream, n int) *loop {
-	return &loop{stream: s, n: n, epoll: -1, events: make([]unix.EpollEvent, batch), buf: make([]byte, bufferBytes), nextBound: never, recorded: recorded{most: s.plan.Record}}
+	parts := max(s.plan.Parts, 1)
+	return &loop{stream: s, n: n, index: n*parts + s.plan.Part, stride: s.loops * parts, epoll: -1, events: make([]unix.EpollEvent, batch), buf: make([]byte, bufferBytes), nextBound: never, recorded: recorded{most: s.plan.Record}}
 }
 
 func (l *loop) run() (err error) {
@@ -79,12 +82,12 @@ func (l *loop) run() (err error) {
 			random = rand.New(rand.NewPCG(l.seed, l.streams))
 		}
 		arrivals = l.Arrivals(random)
-		l.early = min(wakeUp, record.Micros(wakeUpPart*1e6*float64(l.loops)/l.Value))
-		l.rng, l.idle = rand.New(rand.NewPCG(l.seed, uint64(l.n))), make([][]*conn, 1)
+		l.early = min(wakeUp, record.Micros(wakeUpPart*1e6*float64(l.stride)/l.Value))
+		l.rng, l.idle = rand.New(rand.NewPCG(l.seed, uint64(l.index))), make([][]*conn, 1)
 		if l.plan.TLS != nil {
 			l.idle = make([][]*conn, len(l.plan.Hosts))
 		}
-		for range l.n {
+		for range l.index {
 			arrivals.Take()
 		}
 	} else {
@@ -139,7 +142,7 @@ func (l *loop) run() (err error) {
 }
 
 // part returns the loop's share of all.
-func (l *loop) part(all int) int { return (all - l.n + l.loops - 1) / l.loops }
+func (l *loop) part(all int) int { return max(all-l.index+l.stride-1, 0) / l.stride }
 
 func (l *loop) tick() record.Micros {
 	l.last = l.now()
@@ -194,7 +197,7 @@ func (l *loop) expire(now record.Micros) {
 // newConn makes a client that runs live.
 func (l *loop) newConn(live func(*conn)) *conn {
 	c := &conn{loop: l, fd: -1, id: int32(len(l.conns)), times: make(map[string]record.Micros, 3)}
-	c.rng = rand.New(rand.NewPCG(l.seed^l.streams, uint64(len(l.conns)*l.loops+l.n)))
+	c.rng = rand.New(rand.NewPCG(l.seed^l.streams, uint64(len(l.conns)*l.stride+l.index)))
 	l.conns = append(l.conns, c)
 	next, stop := iter.Pull(func(yield func(struct{}) bool) {
 		c.yield = func() bool { return yield(struct{}{}) }
@@ -242,7 +245,7 @@ func (l *loop) arrive(arrivals *streams.Arrivals) record.Micros {
 			l.dropOld()
 			return at
 		}
-		for range l.loops {
+		for range l.stride {
 			arrivals.Take()
 		}
 		host := l.chooser.draw(l.rng)

@@ -1,0 +1,200 @@
+package clients
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/lab/agent"
+	"plimsoll.dev/plimsoll/internal/proc"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system/local/load"
+)
+
+// Role returns the agent's role of a client. It listens within its pod alone.
+func Role(now func() time.Time) agent.Role {
+	return agent.Role{Name: "client", Help: "send requests by the orders of a run: client [-address 127.0.0.1:7070]", Run: func(ctx context.Context, args []string, out io.Writer) error {
+		address := fmt.Sprintf("127.0.0.1:%d", Port)
+		if _, err := agent.Parse(args, 0, func(f *flag.FlagSet) { f.StringVar(&address, "address", address, "where to listen") }); err != nil {
+			return err
+		}
+		listener, err := net.Listen("tcp", address)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "listening on %s\n", listener.Addr())
+		return (&client{now: record.StartClock(now).Now}).serve(ctx, listener)
+	}}
+}
+
+// Port is the port of a client's server.
+const Port = 7070
+
+// client carries out one order at a time.
+type client struct {
+	now  func() record.Micros
+	busy sync.Mutex
+}
+
+func (c *client) serve(ctx context.Context, listener net.Listener) error {
+	server := &http.Server{Handler: c.handler(), ReadHeaderTimeout: 30 * time.Second}
+	stop := context.AfterFunc(ctx, func() { server.Close() })
+	defer stop()
+	if err := server.Serve(listener); err != nil && ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+func (c *client) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc(pathClock, func(w http.ResponseWriter, _ *http.Request) { c.tell(w, told{}) })
+	mux.HandleFunc(pathAsk, func(w http.ResponseWriter, r *http.Request) {
+		var o Order
+		if err := json.NewDecoder(r.Body).Decode(&o); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		err := o.resolve(r.Context())
+		if err != nil {
+			c.tell(w, told{Failed: err.Error()})
+			return
+		}
+		c.tell(w, told{Failed: load.NewOne(o.Plan, c.now).Ask(o.Schedule.Timeout)})
+	})
+	mux.HandleFunc(pathOrder, c.order)
+	return mux
+}
+
+func (c *client) tell(w io.Writer, t told) {
+	t.Clock = c.now()
+	_ = json.NewEncoder(w).Encode(t) // who no longer reads has left
+}
+
+// resolve looks up the server, and makes what an order cannot carry.
+func (o *Order) resolve(ctx context.Context) (err error) {
+	if o.Plan.TLS, err = o.Trust.config(len(o.Plan.Hosts)); err != nil {
+		return err
+	}
+	host, port, err := net.SplitHostPort(o.Server)
+	if err != nil {
+		return err
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return fmt.Errorf("%s: not a port", o.Server)
+	}
+	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		if dns, is := errors.AsType[*net.DNSError](err); is {
+			return fmt.Errorf("%s: %s", host, dns.Err)
+		}
+		return err
+	}
+	o.Plan.Address = netip.AddrPortFrom(found[0].Unmap(), uint16(number)).String()
+	return nil
+}
+
+// order carries out an order while who gave it listens.
+func (c *client) order(w http.ResponseWriter, r *http.Request) {
+	if !c.busy.TryLock() {
+		http.Error(w, "another order is under way", http.StatusConflict)
+		return
+	}
+	defer c.busy.Unlock()
+	var o Order
+	if err := json.NewDecoder(r.Body).Decode(&o); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	var mu sync.Mutex // held by who tells
+	buffer := bufio.NewWriter(w)
+	say := func(t told) {
+		mu.Lock()
+		defer mu.Unlock()
+		c.tell(buffer, t)
+		_ = buffer.Flush()
+		_ = http.NewResponseController(w).Flush()
+	}
+	if err := o.resolve(r.Context()); err != nil {
+		say(told{Over: &over{Error: err.Error()}})
+		return
+	}
+	g := load.New(o.Plan, c.now, o.Seed)
+	signs, end := context.WithCancel(r.Context())
+	var signing sync.WaitGroup
+	signing.Go(func() {
+		for tick := time.NewTicker(tellInterval); ; {
+			select {
+			case <-signs.Done():
+				tick.Stop()
+				return
+			case <-tick.C:
+				g.Beside(func() {
+					progress := g.Progress()
+					say(told{Progress: &progress, Use: use()})
+				})
+			}
+		}
+	})
+	// A schedule is begun a little early: its first request is due at its begin.
+	early := time.Duration(0)
+	if o.Schedule.Open {
+		early = 20 * time.Millisecond
+	}
+	if wait := (o.Schedule.Begin - c.now()).Duration() - early; wait > 0 {
+		select {
+		case <-time.After(wait):
+		case <-r.Context().Done():
+		}
+	}
+	began := c.now()
+	say(told{Began: &began, Use: use()})
+	err := g.Run(r.Context(), o.Schedule, func(w *record.Window) { say(told{Window: w}) })
+	end()
+	signing.Wait()
+	last := &over{Counts: g.Counts(), Recorded: g.Recorded()}
+	if err != nil {
+		last.Error = err.Error()
+	}
+	progress := g.Progress()
+	say(told{Progress: &progress, Use: use(), Over: last})
+}
+
+// use reads what this process has used, and what its control group says of its limit.
+func use() *Use {
+	u := &Use{Wanted: proc.Wanted(os.Getpid())}
+	for _, t := range proc.Threads(os.Getpid()) {
+		u.Seconds += t.Ran
+	}
+	const group = "/sys/fs/cgroup/" // a container sees its own group there
+	if text, err := os.ReadFile(group + "cpu.stat"); err == nil {
+		for line := range strings.Lines(string(text)) {
+			if value, is := strings.CutPrefix(line, "throttled_usec "); is {
+				n, _ := strconv.ParseFloat(strings.TrimSpace(value), 64) // zero where the kernel says nothing
+				u.Throttled = n / 1e6
+			}
+		}
+	}
+	if text, err := os.ReadFile(group + "cpu.max"); err == nil {
+		if of := strings.Fields(string(text)); len(of) == 2 {
+			quota, _ := strconv.ParseFloat(of[0], 64) // "max" is no limit
+			period, _ := strconv.ParseFloat(of[1], 64)
+			u.Limit = quota / cmp.Or(period, 1)
+		}
+	}
+	return u
+}

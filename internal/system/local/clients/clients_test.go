@@ -1,0 +1,406 @@
+package clients
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system/local/load"
+	"plimsoll.dev/plimsoll/internal/system/streams"
+	"plimsoll.dev/plimsoll/internal/test/ring"
+)
+
+// Clients are processes of their own, as in pods: a test runs itself as one.
+const asClient = "PLIMSOLL_TEST_CLIENT"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asClient) == "" {
+		os.Exit(m.Run())
+	}
+	if err := Role(time.Now).Run(context.Background(), []string{"-address", "127.0.0.1:0"}, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// startClient starts a client, which ends with the test.
+func startClient(t testing.TB, n int) (*Client, *os.Process) {
+	t.Helper()
+	c := exec.Command(os.Args[0], "-test.run=^$")
+	c.Env = append(os.Environ(), asClient+"=1")
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+	var address string
+	if _, err := fmt.Fscanf(out, "listening on %s\n", &address); err != nil {
+		t.Fatal(err)
+	}
+	client := NewClient(fmt.Sprintf("client %d", n), func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", address)
+	})
+	t.Cleanup(client.Close)
+	return client, c.Process
+}
+
+// answering starts a server that counts its requests, and waits before each answer.
+func answering(t testing.TB, wait func()) (order Order, answered *atomic.Int64) {
+	answered = new(atomic.Int64)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		answered.Add(1)
+		wait()
+		_, _ = w.Write([]byte("mark and more"))
+	}))
+	t.Cleanup(server.Close)
+	return Order{
+		Server: server.Listener.Addr().String(), Seed: 1,
+		Plan: load.Plan{Threads: 1, Hosts: []load.Host{{Name: "example.test", Weight: 1, Requests: []load.Request{{Method: "GET", Path: "/", Weight: 1, Want: []byte("mark")}}}}},
+	}, answered
+}
+
+func slowly() { time.Sleep(3 * time.Millisecond) }
+
+func newFleet(t testing.TB, n int) (*Fleet, []*os.Process) {
+	f := &Fleet{Now: record.StartClock(time.Now).Now, Late: 10 * time.Second}
+	var processes []*os.Process
+	for i := range n {
+		c, p := startClient(t, i)
+		f.Clients, processes = append(f.Clients, c), append(processes, p)
+	}
+	return f, processes
+}
+
+// schedule begins so soon that the orders have time to arrive.
+func schedule(f *Fleet, open bool, value float64) streams.Schedule {
+	return streams.Schedule{
+		Open: open, Value: value, Begin: f.Now() + record.MicrosOf(300*time.Millisecond), Warm: 200 * time.Millisecond, Hold: time.Second,
+		Window: 100 * time.Millisecond, Timeout: 2 * time.Second, DropAfter: time.Second, MaxInFlight: 100,
+	}
+}
+
+// stream makes a stream, and returns its windows, which hold the account of a window each.
+func stream(t testing.TB, f *Fleet, o Order, meanwhile func()) (windows []*record.Window, lost []string, err error) {
+	t.Helper()
+	if err := f.Agree(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	if meanwhile != nil {
+		go meanwhile()
+	}
+	err = f.Stream(t.Context(), o, func(w *record.Window) { windows = append(windows, w) }, func(client, _ string) {
+		mu.Lock()
+		defer mu.Unlock()
+		lost = append(lost, client)
+	})
+	for i, w := range windows {
+		if w.Intended != w.Sent+w.Dropped || w.Sent != w.Done+w.FailedAll()+w.Lost {
+			t.Errorf("window %d does not add up: %+v", i, w)
+		}
+		if want := o.Schedule.Begin + record.Micros(i)*record.MicrosOf(o.Schedule.Window); w.From != want {
+			t.Errorf("window %d begins at %v, want %v", i, w.From, want)
+		}
+	}
+	return windows, lost, err
+}
+
+func sumOf(windows []*record.Window) (all record.Window) {
+	for _, w := range windows {
+		sum(&all, w)
+	}
+	return all
+}
+
+// Four clients make the load of one: the server counts as many requests as the windows, the schedule has as
+// many, and each quantile is that of all single requests.
+func TestClientsMakeOneLoad(t *testing.T) {
+	ring.Long(t, "real loads, whose requests take the time that they take")
+	for _, tt := range []struct {
+		why     string
+		clients int
+		open    bool
+		value   float64
+		random  bool
+	}{
+		{"one client is the generator itself", 1, true, 400, false},
+		{"the parts of a schedule make the whole of it", 4, true, 400, false},
+		{"so do the parts of random arrivals", 3, true, 400, true},
+		{"a closed loop is shared, the rest among the first", 3, false, 8, false},
+	} {
+		t.Run(tt.why, func(t *testing.T) {
+			f, _ := newFleet(t, tt.clients)
+			o, answered := answering(t, slowly)
+			o.Plan.Record, o.Plan.Random = 1e6, tt.random
+			o.Schedule = schedule(f, tt.open, tt.value)
+			windows, lost, err := stream(t, f, o, nil)
+			if err != nil || len(lost) > 0 {
+				t.Fatal(lost, err)
+			}
+			all := sumOf(windows)
+			if int64(all.Sent) != answered.Load() || all.Done != all.Sent {
+				t.Errorf("sent %d, done %d, and the server answered %d", all.Sent, all.Done, answered.Load())
+			}
+			if want := o.Schedule.Requests(); tt.open && !tt.random && all.Intended != want {
+				t.Errorf("%d requests were due, want %d", all.Intended, want)
+			}
+			if p := f.Progress(); p.Done != all.Done || p.InFlight != 0 {
+				t.Errorf("progress %+v, and done were %d", p, all.Done)
+			}
+			byClient := 0
+			for _, n := range all.ByPlace {
+				byClient += n
+			}
+			merged := record.NewCounts()
+			for _, w := range windows {
+				for _, n := range w.ByPlace {
+					byClient += n
+				}
+				if !w.WarmUp {
+					if err := into(merged, w.Histograms[load.Response]); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if byClient != all.Done || len(windows[3].ByPlace) != tt.clients {
+				t.Errorf("by client %d of %d, by %d clients", byClient, all.Done, len(windows[3].ByPlace))
+			}
+			var single []float64
+			for _, r := range f.Recorded() {
+				single = append(single, float64(r.Ended-r.Intended))
+			}
+			slices.Sort(single)
+			if int64(len(single)) != merged.TotalCount() {
+				t.Fatalf("%d single requests, %d in the windows", len(single), merged.TotalCount())
+			}
+			for q := 0.5; q <= 100; q += 0.5 {
+				want := single[max(int(q/100*float64(len(single))+0.5)-1, 0)] // the rank that the histogram's quantiles mean
+				if got := float64(merged.ValueAtQuantile(q)); math.Abs(got-want) > 1e-3*want+1 {
+					t.Errorf("p%g is %g µs, of the single requests %g", q, got, want)
+				}
+			}
+			if uses := f.Uses(); len(uses) != tt.clients || uses["client 0"].Wanted <= 0 {
+				t.Errorf("the clients' use is %+v", uses)
+			}
+		})
+	}
+}
+
+// What becomes of a client that is killed, or stopped, is unknown: never a smaller load that passes.
+func TestALostClientIsUnknown(t *testing.T) {
+	ring.Long(t, "real loads, and a client that is silent for seconds")
+	t.Parallel()
+	for _, tt := range []struct {
+		why    string
+		signal syscall.Signal
+		open   bool
+	}{
+		{"killed at a rate", syscall.SIGKILL, true},
+		{"killed in a closed loop", syscall.SIGKILL, false},
+		{"stopped for longer than a client may be silent", syscall.SIGSTOP, true},
+	} {
+		t.Run(tt.why, func(t *testing.T) {
+			t.Parallel()
+			f, processes := newFleet(t, 4)
+			o, _ := answering(t, slowly)
+			o.Schedule = schedule(f, tt.open, 200)
+			if !tt.open {
+				o.Schedule.Value = 8
+			}
+			var once sync.Once
+			windows, lost, err := stream(t, f, o, func() {
+				for f.Progress().Done < 40 { // the moment: a part of the load was answered
+					time.Sleep(time.Millisecond)
+				}
+				once.Do(func() { _ = processes[2].Signal(tt.signal) })
+			})
+			if !errors.As(err, new(*streams.UnfinishedError)) || !slices.Equal(lost, []string{"client 2"}) {
+				t.Errorf("lost %q: %v", lost, err)
+			}
+			all := sumOf(windows)
+			if all.Lost == 0 || all.Done == 0 || all.FailedAll() != 0 {
+				t.Errorf("lost %d, done %d, failed %v", all.Lost, all.Done, all.Failed)
+			}
+			if want := o.Schedule.Requests(); tt.open && all.Intended != want {
+				t.Errorf("%d requests were due, want %d", all.Intended, want)
+			}
+		})
+	}
+}
+
+// A load that some clients began late is another load than was asked for.
+func TestClientsBeginTogether(t *testing.T) {
+	ring.Long(t, "when a client begins is up to the machine")
+	f, _ := newFleet(t, 2)
+	f.Late = 100 * time.Millisecond
+	o, _ := answering(t, func() {})
+	o.Schedule = schedule(f, true, 100)
+	if err := f.Agree(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f.offsets[1] -= record.MicrosOf(600 * time.Millisecond) // its order is of a moment that is over
+	err := f.Stream(t.Context(), o, func(*record.Window) {}, func(string, string) {})
+	if void, is := errors.AsType[*streams.VoidError](err); !is || !strings.Contains(void.What, "client 1 by ") || strings.Contains(void.What, "client 0") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestMistakesOfAnOrder(t *testing.T) {
+	f, _ := newFleet(t, 1)
+	for _, tt := range []struct {
+		why    string
+		change func(*Order)
+		says   string
+	}{
+		{"a name that nobody knows", func(o *Order) { o.Server = "nowhere.invalid:80" }, "nowhere.invalid: "},
+		{"no port", func(o *Order) { o.Server = "127.0.0.1" }, "missing port"},
+		{"no certificates", func(o *Order) { o.Trust = &Trust{Authorities: []byte("no")} }, "no certificate"},
+	} {
+		t.Run(tt.why, func(t *testing.T) {
+			o, answered := answering(t, func() {})
+			tt.change(&o)
+			o.Schedule = schedule(f, true, 10)
+			if _, _, err := stream(t, f, o, nil); err == nil || !strings.Contains(err.Error(), "client 0: ") || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("%v, want %q", err, tt.says)
+			}
+			failed, err := f.Clients[0].Ask(t.Context(), o)
+			if err != nil || !strings.Contains(failed, tt.says) || answered.Load() != 0 {
+				t.Errorf("%q, %v", failed, err)
+			}
+		})
+	}
+	o, _ := answering(t, func() {})
+	o.Schedule.Timeout = time.Second
+	if failed, err := f.Clients[0].Ask(t.Context(), o); failed != "" || err != nil {
+		t.Errorf("%q, %v", failed, err)
+	}
+	o.Plan.Hosts[0].Requests[0].Want = []byte("other")
+	if failed, err := f.Clients[0].Ask(t.Context(), o); failed != load.FailedBody || err != nil {
+		t.Errorf("an answer without the mark: %q, %v", failed, err)
+	}
+}
+
+// Clocks that differ by far are brought together by round trips.
+func TestClocksAreBroughtTogether(t *testing.T) {
+	const ahead = record.Micros(5e6)
+	now := record.StartClock(time.Now).Now
+	other := &client{now: func() record.Micros { return now() + ahead }}
+	server := httptest.NewServer(other.handler())
+	defer server.Close()
+	c := NewClient("c", func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", server.Listener.Addr().String())
+	})
+	offset, within, err := c.Offset(t.Context(), now)
+	if err != nil || offset < ahead-within || offset > ahead+within {
+		t.Errorf("%v within %v, want %v: %v", offset, within, ahead, err)
+	}
+}
+
+// The windows of parts make those of a whole stream: of each part that told of fewer, the rest is lost, and
+// no window is emitted before all parts have told of it or are lost.
+func TestMergedWindowsAddUp(t *testing.T) {
+	s := streams.Schedule{Open: true, Value: 100, Begin: 7e6, Warm: time.Second, Hold: 3 * time.Second, Window: time.Second}
+	for _, tt := range []struct {
+		why  string
+		told []int // windows that each part tells of, in turn, before it ends
+		lost []int // in each window
+	}{
+		{"all of them", []int{4, 4, 4}, []int{0, 0, 0, 0}},
+		{"one ends in the second window", []int{4, 1, 4}, []int{0, 34, 33, 33}},
+		{"one never begins", []int{0, 4, 4}, []int{34, 33, 33, 34}},
+		{"nobody does", []int{0, 0, 0}, []int{100, 100, 100, 100}},
+	} {
+		t.Run(tt.why, func(t *testing.T) {
+			var windows []*record.Window
+			list := []*Client{{Name: "a"}, {Name: "b"}, {Name: "c"}}
+			m := newMerge(s, len(list), list, func(w *record.Window) { windows = append(windows, w) })
+			for i := range 4 {
+				for part, n := range tt.told {
+					if i < n {
+						due := m.due(part, s.Begin+record.Micros(i)*1e6, s.Begin+record.Micros(i+1)*1e6)
+						if err := m.add(part, &record.Window{Intended: due, Sent: due, Done: due - 1, Failed: map[string]int{"reset": 1}, InFlight: 2}); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				if most := slices.Min(tt.told); len(windows) > most {
+					t.Errorf("%d windows are out, and a part has told of %d", len(windows), most)
+				}
+			}
+			for part := range tt.told {
+				if err := m.end(part, s.End()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var lost []int
+			for i, w := range windows {
+				lost = append(lost, w.Lost)
+				if w.Intended != 100 || w.Sent != w.Done+w.FailedAll()+w.Lost || w.From != s.Begin+record.Micros(i)*1e6 || w.WarmUp != (i == 0) {
+					t.Errorf("window %d: %+v", i, w)
+				}
+			}
+			if !slices.Equal(lost, tt.lost) {
+				t.Errorf("lost %v, want %v", lost, tt.lost)
+			}
+			if len(tt.told) == 3 && slices.Min(tt.told) == 4 {
+				if err := m.add(0, &record.Window{}); err == nil {
+					t.Error("a fifth window of four is taken")
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkMerge merges the windows of 100 clients of 1000 requests/s each, and gives the cores that this
+// takes in real time.
+func BenchmarkMerge(b *testing.B) {
+	const clients, seconds = 100, 20
+	s := streams.Schedule{Open: true, Value: clients * 1000, Hold: seconds * time.Second, Window: time.Second}
+	list := make([]*Client, clients)
+	told := make([]*record.Window, clients)
+	for i := range clients {
+		list[i] = &Client{Name: fmt.Sprint("client ", i)}
+		h := record.NewCounts()
+		for n := range 1000 {
+			record.Count(h, record.Micros(1000+n*n%50000+i))
+		}
+		text, err := record.HistogramOf(h)
+		if err != nil {
+			b.Fatal(err)
+		}
+		told[i] = &record.Window{Intended: 1000, Sent: 1000, Done: 1000, Histograms: map[string]record.Histogram{load.Response: text}, OwnDelay: text}
+	}
+	for b.Loop() {
+		emitted := 0
+		m := newMerge(s, clients, list, func(*record.Window) { emitted++ })
+		for range seconds {
+			for i := range clients {
+				if err := m.add(i, told[i]); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+		if emitted != seconds {
+			b.Fatal(emitted)
+		}
+	}
+	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N)/seconds, "cores")
+}

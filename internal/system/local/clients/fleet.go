@@ -1,0 +1,433 @@
+package clients
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"golang.org/x/sync/errgroup"
+
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system/streams"
+)
+
+// Client is one that a fleet gives orders to.
+type Client struct {
+	Name string // such as "client 0 on node-a"
+	http *http.Client
+}
+
+// NewClient makes a client that is reached by dial. Its connections are kept.
+func NewClient(name string, dial func(ctx context.Context) (net.Conn, error)) *Client {
+	return &Client{name, &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }, MaxIdleConnsPerHost: 2,
+	}}}
+}
+
+// Close ends the connections to the client.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+func (c *Client) post(ctx context.Context, path string, body any) (io.ReadCloser, error) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://client"+path, bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	reply, err := c.http.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.Name, err)
+	}
+	if reply.StatusCode != http.StatusOK {
+		said, _ := io.ReadAll(io.LimitReader(reply.Body, 1<<10))
+		reply.Body.Close()
+		return nil, fmt.Errorf("%s: %s: %s", c.Name, reply.Status, strings.TrimSpace(string(said)))
+	}
+	return reply.Body, nil
+}
+
+func (c *Client) ask(ctx context.Context, path string, body any) (t told, err error) {
+	reply, err := c.post(ctx, path, body)
+	if err != nil {
+		return t, err
+	}
+	defer reply.Close()
+	if err = json.NewDecoder(reply).Decode(&t); err != nil {
+		err = fmt.Errorf("%s: %w", c.Name, err)
+	}
+	_, _ = io.Copy(io.Discard, reply) // so that the connection is kept
+	return t, err
+}
+
+// Ask has the client make one request of an order, and returns the kind of its failure, "" for none.
+func (c *Client) Ask(ctx context.Context, o Order) (failed string, err error) {
+	t, err := c.ask(ctx, pathAsk, o)
+	return t.Failed, err
+}
+
+const roundTrips = 8 // that measure how far a clock is from ours
+
+// Offset returns the client's clock less ours, as of the shortest of several round trips, of which half is
+// the largest error.
+func (c *Client) Offset(ctx context.Context, now func() record.Micros) (offset, within record.Micros, err error) {
+	for i := range roundTrips {
+		before := now()
+		t, err := c.ask(ctx, pathClock, nil)
+		if err != nil {
+			return 0, 0, err
+		}
+		after := now()
+		if half := (after - before + 1) / 2; i == 0 || half < within {
+			offset, within = t.Clock-(before+half), half
+		}
+	}
+	return offset, within, nil
+}
+
+// Fleet makes streams with clients. Its fields must not change during a stream.
+type Fleet struct {
+	Clients []*Client
+	Now     func() record.Micros
+	Late    time.Duration // after the agreed moment, at which a client may begin at most
+
+	mu       sync.Mutex
+	parts    []*part
+	offsets  []record.Micros
+	recorded []record.Request
+}
+
+// part holds the news of a client's part of a stream.
+type part struct {
+	client   *Client
+	progress streams.Progress
+	use, was Use // now, and when the part began
+	late     time.Duration
+	windows  int // told of
+	over     *over
+	lost     string // why nothing more is known of it, "" while it is
+}
+
+// Agree measures the clients' clocks before a stream.
+func (f *Fleet) Agree(ctx context.Context) error {
+	f.offsets = make([]record.Micros, len(f.Clients))
+	g, ctx := errgroup.WithContext(ctx)
+	for i, c := range f.Clients {
+		g.Go(func() (err error) {
+			f.offsets[i], _, err = c.Offset(ctx, f.Now)
+			return err
+		})
+	}
+	return g.Wait()
+}
+
+// Stream has the clients make a stream, after Agree. It emits each window once all clients have told of it,
+// or are lost: then what they were to send counts as lost, lost is called with the client and the reason,
+// and the error is a *streams.UnfinishedError. A client that began too late gives a *streams.VoidError.
+func (f *Fleet) Stream(ctx context.Context, o Order, emit func(*record.Window), lost func(client, why string)) error {
+	merge := newMerge(o.Schedule, len(f.Clients), f.Clients, emit)
+	f.mu.Lock()
+	f.parts = nil
+	for _, c := range f.Clients {
+		f.parts = append(f.parts, &part{client: c})
+	}
+	f.mu.Unlock()
+	var all sync.WaitGroup
+	var mu sync.Mutex // of the merge
+	var failed error
+	for i, p := range f.parts {
+		mine := o
+		mine.Plan.Part, mine.Plan.Parts = i, len(f.parts)
+		mine.Schedule.Begin += f.offsets[i]
+		all.Go(func() {
+			err := f.carryOut(ctx, p, mine, func(w *record.Window) {
+				mu.Lock()
+				defer mu.Unlock()
+				if err := merge.add(i, w); err != nil && failed == nil {
+					failed = err
+				}
+			})
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				f.mu.Lock()
+				p.lost = err.Error()
+				f.mu.Unlock()
+				if ctx.Err() == nil {
+					lost(p.client.Name, p.lost)
+				}
+			}
+			until := o.Schedule.End()
+			if ctx.Err() != nil { // the whole load was cut
+				until = min(until, f.Now())
+			}
+			if err := merge.end(i, until); err != nil && failed == nil {
+				failed = err
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(failed, f.verdict())
+}
+
+// verdict says what became of the parts.
+func (f *Fleet) verdict() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.recorded = nil
+	var lost, late []string
+	for _, p := range f.parts {
+		switch {
+		case p.over != nil && p.over.Error != "":
+			return fmt.Errorf("%s: %s", p.client.Name, p.over.Error)
+		case p.lost != "":
+			lost = append(lost, p.client.Name+": "+p.lost)
+		case p.late > f.Late:
+			late = append(late, fmt.Sprintf("%s by %v", p.client.Name, p.late.Round(time.Millisecond)))
+		}
+		if p.over != nil {
+			f.recorded = append(f.recorded, p.over.Recorded...)
+		}
+	}
+	switch {
+	case len(lost) > 0:
+		return &streams.UnfinishedError{What: "clients were lost: " + strings.Join(lost, "; ")}
+	case len(late) > 0:
+		return &streams.VoidError{What: fmt.Sprintf("clients began later than %v after the agreed moment: %s", f.Late, strings.Join(late, "; "))}
+	}
+	return nil
+}
+
+// carryOut has a client carry out its order, and returns an error where it is lost.
+func (f *Fleet) carryOut(ctx context.Context, p *part, o Order, window func(*record.Window)) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silent := time.AfterFunc(silentFor+max((o.Schedule.Begin-f.Now()).Duration(), 0), func() { cancel(fmt.Errorf("it said nothing for %v", silentFor)) })
+	defer silent.Stop()
+	cause := func(err error) error {
+		if why := context.Cause(ctx); why != nil {
+			return why
+		}
+		return err
+	}
+	reply, err := p.client.post(ctx, pathOrder, o)
+	if err != nil {
+		return cause(err)
+	}
+	defer reply.Close()
+	for lines := json.NewDecoder(reply); ; {
+		var t told
+		if err := lines.Decode(&t); err != nil {
+			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+				err = errors.New("its connection ended")
+			}
+			return cause(err)
+		}
+		silent.Reset(silentFor)
+		f.mu.Lock()
+		if t.Progress != nil {
+			p.progress = *t.Progress
+		}
+		if t.Use != nil {
+			p.use = *t.Use
+		}
+		if t.Began != nil {
+			p.late, p.was = (*t.Began - o.Schedule.Begin).Duration(), p.use
+		}
+		p.over = t.Over
+		f.mu.Unlock()
+		if t.Window != nil {
+			window(t.Window)
+		}
+		if t.Over != nil {
+			return nil
+		}
+	}
+}
+
+// Progress sums up the present or last stream.
+func (f *Fleet) Progress() (sum streams.Progress) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, p := range f.parts {
+		sum.Sent, sum.Done, sum.Failed, sum.Late, sum.Dropped = sum.Sent+p.progress.Sent, sum.Done+p.progress.Done, sum.Failed+p.progress.Failed, sum.Late+p.progress.Late, sum.Dropped+p.progress.Dropped
+		if p.lost == "" {
+			sum.InFlight += p.progress.InFlight
+		}
+		sum.Moved = max(sum.Moved, p.progress.Moved)
+	}
+	return sum
+}
+
+// Recorded returns single requests of the last stream, in the clients' own times.
+func (f *Fleet) Recorded() []record.Request { return f.recorded }
+
+// Uses returns what each client has used since the present or last stream began, by its name.
+func (f *Fleet) Uses() map[string]Use {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := make(map[string]Use, len(f.parts))
+	for _, p := range f.parts {
+		all[p.client.Name] = Use{Seconds: p.use.Seconds - p.was.Seconds, Wanted: p.use.Wanted - p.was.Wanted, Throttled: p.use.Throttled - p.was.Throttled, Limit: p.use.Limit}
+	}
+	return all
+}
+
+// merge makes the windows of one stream of those of its parts. Memory is bounded by the windows that some
+// client has told of and another has not.
+type merge struct {
+	schedule streams.Schedule
+	clients  []*Client
+	emit     func(*record.Window)
+	parts    []mergePart
+	open     []*merged // from the first that was not emitted
+	emitted  int
+}
+
+type mergePart struct {
+	windows int // told of
+	over    bool
+	sent    int // of the last window, by which a lost closed loop is counted
+}
+
+type merged struct {
+	record.Window
+	histograms map[string]*hdrhistogram.Histogram
+	ownDelay   *hdrhistogram.Histogram
+}
+
+func newMerge(s streams.Schedule, parts int, clients []*Client, emit func(*record.Window)) *merge {
+	return &merge{schedule: s, clients: clients, emit: emit, parts: make([]mergePart, parts)}
+}
+
+// window returns the merged window of an index, counted from the schedule's begin.
+func (m *merge) window(index int) *merged {
+	for len(m.open) <= index-m.emitted {
+		length := record.MicrosOf(m.schedule.Window)
+		from := m.schedule.Begin + record.Micros(m.emitted+len(m.open))*length
+		m.open = append(m.open, &merged{Window: record.Window{
+			From: from, To: min(from+length, m.schedule.End()), WarmUp: from < m.schedule.Begin+record.MicrosOf(m.schedule.Warm),
+		}, histograms: make(map[string]*hdrhistogram.Histogram), ownDelay: record.NewCounts()})
+	}
+	return m.open[index-m.emitted]
+}
+
+func (m *merge) all() int {
+	length := record.MicrosOf(m.schedule.Window)
+	return int((m.schedule.End() - m.schedule.Begin + length - 1) / length)
+}
+
+// add adds a part's next window.
+func (m *merge) add(part int, w *record.Window) error {
+	p := &m.parts[part]
+	if p.windows >= m.all() {
+		return fmt.Errorf("%s: more windows than the schedule has", m.clients[part].Name)
+	}
+	to := m.window(p.windows)
+	p.windows, p.sent = p.windows+1, w.Sent
+	sum(&to.Window, w)
+	addTo(&to.ByPlace, m.clients[part].Name, w.Done)
+	addTo(&to.FailedByPlace, m.clients[part].Name, w.FailedAll())
+	for name, h := range w.Histograms {
+		if to.histograms[name] == nil {
+			to.histograms[name] = record.NewCounts()
+		}
+		if err := into(to.histograms[name], h); err != nil {
+			return fmt.Errorf("%s: %w", m.clients[part].Name, err)
+		}
+	}
+	if err := into(to.ownDelay, w.OwnDelay); err != nil {
+		return fmt.Errorf("%s: %w", m.clients[part].Name, err)
+	}
+	return m.flush()
+}
+
+func into(to *hdrhistogram.Histogram, h record.Histogram) error {
+	counts, err := h.Counts()
+	if err == nil {
+		to.Merge(counts)
+	}
+	return err
+}
+
+// sum adds the counts of a window.
+func sum(to, w *record.Window) {
+	to.Intended, to.Sent, to.Done, to.Late, to.Dropped = to.Intended+w.Intended, to.Sent+w.Sent, to.Done+w.Done, to.Late+w.Late, to.Dropped+w.Dropped
+	to.Lost, to.Retried, to.Answered, to.AnsweredBytes = to.Lost+w.Lost, to.Retried+w.Retried, to.Answered+w.Answered, to.AnsweredBytes+w.AnsweredBytes
+	to.InFlight, to.Backlog, to.BytesIn, to.BytesOut = to.InFlight+w.InFlight, to.Backlog+w.Backlog, to.BytesIn+w.BytesIn, to.BytesOut+w.BytesOut
+	for kind, n := range w.Failed {
+		addTo(&to.Failed, kind, n)
+	}
+}
+
+func addTo(counts *map[string]int, kind string, n int) {
+	if n == 0 {
+		return
+	}
+	if *counts == nil {
+		*counts = make(map[string]int)
+	}
+	(*counts)[kind] += n
+}
+
+// end says that a part tells of no more windows. What it was to send until then, and did not tell of, is
+// lost: in a closed loop as much as in its last window, and a request of each of its clients at least.
+func (m *merge) end(part int, until record.Micros) error {
+	p := &m.parts[part]
+	for ; p.windows < m.all(); p.windows++ {
+		w := m.window(p.windows)
+		if w.From >= until {
+			break
+		}
+		n := max(p.sent, m.share(part, int(m.schedule.Value)))
+		if m.schedule.Open {
+			n = m.due(part, w.From, min(w.To, until))
+		}
+		w.Intended, w.Sent, w.Lost = w.Intended+n, w.Sent+n, w.Lost+n
+	}
+	p.over = true
+	return m.flush()
+}
+
+// share returns how many of so many requests, or clients of a closed loop, are the part's.
+func (m *merge) share(part, all int) int { return max(all-part+len(m.parts)-1, 0) / len(m.parts) }
+
+// due counts the part's requests that a schedule has between two times, of random arrivals on average.
+func (m *merge) due(part int, from, to record.Micros) int {
+	before := func(t record.Micros) int {
+		return m.share(part, int(m.schedule.Value*(t-m.schedule.Begin).Seconds()+1e-9))
+	}
+	return before(to) - before(from)
+}
+
+// flush emits the windows that all parts have told of, or tell no more of.
+func (m *merge) flush() error {
+	for len(m.open) > 0 && !slices.ContainsFunc(m.parts, func(p mergePart) bool { return !p.over && p.windows <= m.emitted }) {
+		w := m.open[0]
+		m.open, m.emitted = m.open[1:], m.emitted+1
+		w.Histograms = make(map[string]record.Histogram, len(w.histograms))
+		var err error
+		for _, name := range slices.Sorted(maps.Keys(w.histograms)) {
+			if w.Histograms[name], err = record.HistogramOf(w.histograms[name]); err != nil {
+				return err
+			}
+		}
+		if w.OwnDelay, err = record.HistogramOf(w.ownDelay); err != nil {
+			return err
+		}
+		m.emit(&w.Window)
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+// Package clients makes one load by many clients elsewhere, such as pods. Each sends its part of a schedule
+// with the generator of package load, and tells of windows as they end. A Fleet gives the orders, and
+// merges the windows into those of one generator.
+//
+// A client knows its own clock alone, which is never set. The fleet measures by round trips how far it is
+// from its own, so that all begin at one moment.
+package clients
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system/local/load"
+	"plimsoll.dev/plimsoll/internal/system/streams"
+)
+
+// Order says what a client sends. It must not change while in use.
+type Order struct {
+	Server string // name or address, with a port; the client looks the name up
+	Trust  *Trust // nil for plain text
+	Plan   load.Plan
+	Seed   uint64 // is that of all parts of a schedule
+
+	Schedule streams.Schedule // by the client's clock
+}
+
+// Trust says which certificates a client takes.
+type Trust struct {
+	Any         bool   // without a check
+	Authorities []byte // in PEM, instead of the system's; none keeps those
+	Resumption  bool   // lets connections resume TLS sessions
+}
+
+// config returns the configuration of TLS, for so many hosts.
+func (t *Trust) config(hosts int) (*tls.Config, error) {
+	if t == nil {
+		return nil, nil
+	}
+	c := &tls.Config{InsecureSkipVerify: t.Any} //nolint:gosec // the user says so
+	if len(t.Authorities) > 0 {
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(t.Authorities) {
+			return nil, errors.New("the authorities hold no certificate")
+		}
+	}
+	if t.Resumption {
+		c.ClientSessionCache = tls.NewLRUClientSessionCache(2 * hosts)
+	}
+	return c, nil
+}
+
+// Paths of a client's server.
+const (
+	pathClock = "/clock" // answers with a told
+	pathAsk   = "/ask"   // takes an order, makes one request of it, and answers with a told
+	pathOrder = "/order" // takes an order, and answers with a line of JSON for each told until Over
+)
+
+// told holds a client's news.
+type told struct {
+	Clock    record.Micros     // now, since the client began
+	Began    *record.Micros    // when it could begin, once
+	Window   *record.Window    // one that is over
+	Progress *streams.Progress // so far
+	Use      *Use
+	Over     *over // ends an order
+	Failed   string
+}
+
+// over says how an order ended.
+type over struct {
+	Error    string // why it could not be carried out, "" where it was
+	Counts   load.Counts
+	Recorded []record.Request
+}
+
+// Use sums up the processor time of a client so far.
+type Use struct {
+	Seconds   float64 // that its threads ran
+	Wanted    float64 // that they ran or waited for a processor
+	Throttled float64 // that its limit of processor time held it back
+	Limit     float64 // processors that its limit allows, 0 for none
+}
+
+const (
+	tellInterval = 200 * time.Millisecond // between two signs of life
+	silentFor    = 3 * time.Second        // after which a client counts as lost
+)
