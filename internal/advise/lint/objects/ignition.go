@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"reflect"
 	"slices"
@@ -15,8 +16,10 @@ import (
 	ignition30 "github.com/coreos/ignition/v2/config/v3_0/types"
 	ignition31 "github.com/coreos/ignition/v2/config/v3_1/types"
 	ignition32 "github.com/coreos/ignition/v2/config/v3_2/types"
-	ignition "github.com/coreos/ignition/v2/config/v3_3"
 	ignition33 "github.com/coreos/ignition/v2/config/v3_3/types"
+	ignition34 "github.com/coreos/ignition/v2/config/v3_4/types"
+	ignition "github.com/coreos/ignition/v2/config/v3_5"
+	ignition35 "github.com/coreos/ignition/v2/config/v3_5/types"
 
 	"plimsoll.dev/plimsoll/internal/advise/lint/reading"
 	"plimsoll.dev/plimsoll/internal/advise/lint/report"
@@ -47,7 +50,7 @@ func IgnitionConfig(out *report.Report, root reading.Value, role string) {
 	case strings.HasSuffix(v, "-experimental"):
 		out.Note("ignition-version", version.At(), "Ignition %s is experimental: its fields are not checked here", v)
 	case !reading.HasHole(v):
-		out.Find("ignition-version", version.At(), "write a version from 3.0.0 to "+newestIgnition, "there is no Ignition "+v)
+		out.Find("ignition-version", version.At(), "write "+strings.Join(slices.Sorted(maps.Keys(ignitionTypes())), ", "), "there is no Ignition "+v)
 	}
 	checkModes(out, root)
 	for _, u := range root.Get("systemd", "units").Items() {
@@ -58,7 +61,7 @@ func IgnitionConfig(out *report.Report, root reading.Value, role string) {
 	for _, f := range root.Get("storage", "files").Items() {
 		embeddedFile(out, f, role)
 	}
-	if ignitionTypes()[v] != nil && v <= "3.3.0" && !root.Doc.Templated { // later versions need the kit of a cloud
+	if ignitionTypes()[v] != nil && !root.Doc.Templated {
 		refusedByIgnition(out, root, first)
 	}
 }
@@ -111,11 +114,6 @@ func ignitionFields(out *report.Report, root reading.Value, version string) {
 	c.unknown = func(f frame, e reading.Entry) bool {
 		if f.Node == root.Node && (e.Key() == "version" || e.Key() == "osImageURL") {
 			return true // a fragment one level too high
-		}
-		// Keys of storage.luks after 3.3.0, with the version that added them.
-		added := map[string]string{"discard": "3.4.0", "openOptions": "3.4.0", "cex": "3.5.0"}
-		if since := added[e.Key()]; since != "" && strings.Contains(f.Path, "luks") && version >= since {
-			return true
 		}
 		fix, known := schema.Hints("ignition-2")[e.Key()]
 		if !known {
@@ -228,10 +226,9 @@ func decodeDataURL(source string) (data string, encode func(string) string, err 
 
 // ignitionTypes returns the types of each version of version 3.
 func ignitionTypes() map[string]reflect.Type {
-	newest := reflect.TypeFor[ignition33.Config]()
 	return map[string]reflect.Type{
 		"3.0.0": reflect.TypeFor[ignition30.Config](), "3.1.0": reflect.TypeFor[ignition31.Config](), "3.2.0": reflect.TypeFor[ignition32.Config](),
-		"3.3.0": newest, "3.4.0": newest, newestIgnition: newest,
+		"3.3.0": reflect.TypeFor[ignition33.Config](), "3.4.0": reflect.TypeFor[ignition34.Config](), newestIgnition: reflect.TypeFor[ignition35.Config](),
 	}
 }
 

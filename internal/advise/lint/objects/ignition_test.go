@@ -51,6 +51,20 @@ a.ign:5:31: error: overwrite: overwrite must be false if source is unspecified [
 			Near: head + "storage: {files: [{path: /etc/a, contents: {source: \"\"}, overwrite: true}]}\n",
 		},
 		{
+			Why: "each version is validated by its own parser: 3.4.0 and 3.5.0 too",
+			Fires: `-- a.ign --
+ignition: {version: 3.4.0}
+storage: {files: [{path: /etc/a, contents: {source: "arn:aws:s3"}}]}
+-- b.ign --
+ignition: {version: 3.5.0}
+storage: {files: [{path: /etc/a, overwrite: true}], luks: [{name: a, device: /a, cex: {enabled: true}, clevis: {tpm2: true}}]}
+`,
+			Want: `a.ign:2:53: error: source: invalid S3 ARN format [ignition-value]
+b.ign:2:45: error: overwrite: overwrite must be false if source is unspecified [ignition-value]`,
+			But:  "3.4.0 knows the names of buckets, and a mode with special bits",
+			Near: "ignition: {version: 3.4.0}\nstorage: {files: [{path: /etc/a, mode: 2541, contents: {source: \"arn:aws:s3:::bucket/a\"}}]}\n",
+		},
+		{
 			Why:   "there is no such version",
 			Fires: "ignition: {version: 3.6.0}\n",
 			Want:  `a.ign:1:21: error: there is no Ignition 3.6.0 [ignition-version]`,
