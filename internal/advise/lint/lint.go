@@ -67,6 +67,9 @@ type Options struct {
 	Ignore []string // rules that are left out
 	// Kubelet returns what the kubelet's own validation refuses in a configuration; nil: it is not asked.
 	Kubelet func(config []byte) []string
+	// HAProxy returns what haproxy -c says of a configuration, or an error that says why it was not asked; nil: it
+	// is not asked.
+	HAProxy func(config string) (said string, err error)
 }
 
 // Lint looks at all files together.
@@ -81,6 +84,7 @@ func Lint(inputs []reading.Input, o Options) *Result {
 		}
 	}
 	refusedByKubelet(&all, o.Kubelet)
+	refusedByHAProxy(&all, o.HAProxy)
 	objects.AcrossPools(&all)
 	objects.AcrossClones(&all)
 	objects.AcrossSubnets(&all)

@@ -2,6 +2,7 @@ package lint
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -105,6 +106,77 @@ func shown(t *testing.T, r *Result) string {
 	return b.String()
 }
 
+// saidByHAProxy answers like HAProxy 2.6 to a few faults.
+func saidByHAProxy(config string) (string, error) {
+	said := "[NOTICE]   (20359) : haproxy version is 2.6.12-1+deb12u4\n"
+	for n, line := range strings.Split(config, "\n") {
+		at := fmt.Sprintf("[ALERT]    (20359) : config : parsing [/dev/stdin:%d]", n+1)
+		switch strings.TrimSpace(line) {
+		case "nbtread 4":
+			said += at + " : unknown keyword 'nbtread' in 'global' section; did you mean 'nbthread' maybe ?\n"
+		case "http-request deny iff a":
+			said += at + ": 'http-request deny' expects either 'if' or 'unless' followed by a condition but found 'iff'.\n"
+		case "cpu-map 1 0":
+			said += at + " : a message about a line with a finding\n"
+		case "":
+			if n == 2 {
+				said += at + " : a message about a line that was left out\n"
+			}
+		}
+	}
+	if strings.Contains(config, "timeout connect 5s\nfrontend") {
+		said += "[WARNING]  (20387) : config : missing timeouts for frontend 'public'.\n   | While not properly invalid, you will certainly\n"
+	}
+	return said + "[ALERT]    (20359) : config : Error(s) found in configuration file : /dev/stdin\n", nil
+}
+
+// withinItself leaves nothing in a configuration that haproxy -c would read, run or look up.
+func TestWithinItself(t *testing.T) {
+	for _, tt := range []struct{ line, want, why string }{
+		{"lua-load /x.lua", "", "Lua runs at once"},
+		{`"lua-load" x.lua`, "", "quotes hide nothing"},
+		{`\x6cua-load x.lua`, "", "nor does a character by its number"},
+		{"ssl-engine rdrand", "", "an engine is code"},
+		{"errorfile 503 a.http", "", "it reads a file"},
+		{"pidfile /run/a.pid", "", "so does any directive with a path"},
+		{"stats socket /run/a.sock mode 600", "", "a socket is a file"},
+		{"log syslog.example:514 local0", "", "it looks up a name"},
+		{"log global", "log global", "here there is none"},
+		{"setenv A $B", "", "the environment is not the configuration's"},
+		{"bind :443 ssl crt /a.pem alpn h2", "bind :443", "the certificate is left out"},
+		{"bind www.example:80", "bind 192.0.2.1:1", "an address stands for the name"},
+		{"server a [2001:db8::1]:80 check", "server a [2001:db8::1]:80 check", "an address is no name"},
+		{"server a db.example:80 chek", "server a 192.0.2.1:1 chek", "the rest of the line is still checked"},
+		{"server a 10.0.0.1:80 check addr db.example", "server a 10.0.0.1:80 check", "a name behind an option"},
+		{"acl a path_beg /api", "acl a path_beg /api", "a path of a request is no file"},
+		{"acl a src -f /list", "", "this is one"},
+		{"http-request set-header a %[src,map(/m)]", "", "a map is a file"},
+		{"use_backend %[req.hdr(host),lower]", "use_backend %[req.hdr(host),lower]", "a function that reads nothing"},
+		{"tune.bufsize 32768", "tune.bufsize 32768", "a number"},
+	} {
+		got, cut := withinItself("global\n" + tt.line)
+		if got != "global\n"+tt.want || cut[2] != (tt.line != tt.want) || cut[1] {
+			t.Errorf("%q became %q, want %q: %s", tt.line, got, tt.want, tt.why)
+		}
+	}
+}
+
+// An HAProxy that does not answer, or a piece, is said.
+func TestHAProxyIsNotAsked(t *testing.T) {
+	for _, tt := range []struct{ config, want string }{
+		{"global\n maxconn 5\n", "not checked by haproxy -c: haproxy is not installed"},
+		{"frontend a\n bind :80\n", "not checked by haproxy -c: without a section global it may be a piece of a configuration"},
+		{"global\n maxconn {{.N}}\n", "not checked by haproxy -c: it is a template"},
+	} {
+		r := Lint([]reading.Input{{Name: "haproxy.cfg", Data: []byte(tt.config), Asked: true}}, Options{HAProxy: func(string) (string, error) {
+			return "", errors.New("haproxy is not installed")
+		}})
+		if len(r.Notes) != 1 || r.Notes[0].Text != tt.want || len(r.Findings) > 0 || r.Recognised != 1 {
+			t.Errorf("%q: %+v", tt.config, r)
+		}
+	}
+}
+
 // Every rule finds what it is for, in the form that it has in the documents or
 // in people's files, and nothing in what looks like it.
 func TestRules(t *testing.T) {
@@ -112,7 +184,7 @@ func TestRules(t *testing.T) {
 	for _, a := range archives(t) {
 		t.Run(a.name, func(t *testing.T) {
 			faulty := a.parts["faulty"]
-			r := Lint(faulty, Options{})
+			r := Lint(faulty, Options{HAProxy: saidByHAProxy})
 			got := shown(t, r)
 			var ids []string
 			for _, f := range r.Findings {
@@ -131,7 +203,7 @@ func TestRules(t *testing.T) {
 			}
 			for _, kind := range []string{"good", "near"} {
 				for _, group := range groups(a.parts[kind]) {
-					r := Lint(group, Options{})
+					r := Lint(group, Options{HAProxy: saidByHAProxy})
 					if len(r.Findings)+len(r.Problems) > 0 {
 						t.Errorf("%s: %s:\n%s", kind, group[0].Name, shown(t, r))
 					}

@@ -8,11 +8,13 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,6 +25,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/proc"
+	"plimsoll.dev/plimsoll/internal/system/router/haproxy"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
@@ -48,10 +52,11 @@ the blocks of Markdown and AsciiDoc, and in virtual machines. Give together the
 files that belong together.
 
 Not checked: Kubernetes' own kinds (kubeconform, kube-linter or 'oc apply
---dry-run=server' do it), HAProxy's directives (haproxy -c), fio's and vdbench's jobs,
-inventories of Ansible, kube-burner's files outside of a workload, and files of any
-other kind. Such a file is reported as "not checked". This program's own plans and
-workloads are checked as 'plimsoll run --dry-run' checks them, templates included.
+--dry-run=server' do it), fio's and vdbench's jobs, inventories of Ansible,
+kube-burner's files outside of a workload, and files of any other kind. Such a file is
+reported as "not checked". This program's own plans and workloads are checked as
+'plimsoll run --dry-run' checks them, templates included, and HAProxy's files as
+'haproxy -c' checks them, where it is installed.
 
 Each finding says what was found and where, what it costs, and how to fix it;
 --fix makes the safe fixes. A comment "plimsoll-ignore: RULE" on the line, or on
@@ -79,7 +84,7 @@ func runLint(ctx context.Context, p *process.Process, f *lintFlags, args []strin
 	if f.list {
 		return listRules(p, f.output)
 	}
-	options, err := f.options(p)
+	options, err := f.options(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -117,8 +122,8 @@ func lintExit(r *lint.Result) error {
 }
 
 // options reads the flags that say what is looked for.
-func (f *lintFlags) options(p *process.Process) (lint.Options, error) {
-	o := lint.Options{Ignore: f.ignore, Kubelet: p.KubeletFaults}
+func (f *lintFlags) options(ctx context.Context, p *process.Process) (lint.Options, error) {
+	o := lint.Options{Ignore: f.ignore, Kubelet: p.KubeletFaults, HAProxy: func(config string) (string, error) { return askHAProxy(ctx, config) }}
 	var known []string
 	for _, r := range lint.Rules() {
 		known = append(known, r.ID)
@@ -129,6 +134,26 @@ func (f *lintFlags) options(p *process.Process) (lint.Options, error) {
 		}
 	}
 	return o, nil
+}
+
+// askHAProxy returns what the installed haproxy -c says of a configuration, which it reads from standard input.
+func askHAProxy(ctx context.Context, config string) (said string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	found, err := haproxy.Program().Find(ctx, "")
+	if missing, ok := errors.AsType[*proc.MissingError](err); ok {
+		return "", fmt.Errorf("haproxy is not installed (%s)", missing.Remedy())
+	}
+	if err != nil {
+		return "", err
+	}
+	check := exec.CommandContext(ctx, found.Path, "-c", "-f", "/dev/stdin")
+	check.Env, check.Dir, check.Stdin, check.WaitDelay = proc.Environment(), "/", strings.NewReader(config), time.Second
+	text, err := check.CombinedOutput()
+	if _, refused := errors.AsType[*exec.ExitError](err); err != nil && (!refused || ctx.Err() != nil) {
+		return "", fmt.Errorf("haproxy %s did not answer: %w", found.Version, cmp.Or(context.Cause(ctx), err))
+	}
+	return string(text), nil
 }
 
 // maxLintBytes is the largest file that is read, or that a directory is searched for.

@@ -20,6 +20,9 @@ var (
 // HAProxyFile finds threads that all run on one CPU, which haproxy -c accepts.
 func HAProxyFile(out *report.Report, t *reading.Text) {
 	out.Recognised = true
+	if !t.Snippet {
+		out.HAProxy = append(out.HAProxy, t)
+	}
 	fix, has := "write cpu-map auto:1/1-N 0-(N-1) for N threads, or nbthread 1", "a thread for each CPU by default"
 	if m := threadsLine.FindStringSubmatch(t.Data); m != nil {
 		threads, _ := strconv.Atoi(m[1])

@@ -131,6 +131,7 @@ type facts struct {
 	MaxPods   []PodLimit
 	Clusters  []ClusterNetwork
 	CephPools []CephPool
+	HAProxy   []*reading.Text // whole configurations of HAProxy
 }
 
 // Object is an object of Kubernetes in a document.

@@ -257,3 +257,36 @@ func TestLintReadsAWorkloadsTemplates(t *testing.T) {
 		t.Errorf("run says something else: exit code %d\n%s", ran.Code, ran.Stderr)
 	}
 }
+
+// An installed HAProxy is asked about its files, and runs nothing that stands in them.
+func TestLintAsksHAProxy(t *testing.T) {
+	if name, says := reads("haproxy", "-v"); says == "" {
+		t.Skip(name)
+	}
+	dir := t.TempDir()
+	config, ran := filepath.Join(dir, "haproxy.cfg"), filepath.Join(dir, "ran")
+	if err := os.WriteFile(filepath.Join(dir, "x.lua"), []byte("io.open('"+ran+"', 'w'):close()\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text := "global\n  nbthread 4\n  cpu-map 1 0\n  lua-load " + filepath.Join(dir, "x.lua") + "\n  maxcon 5\ndefaults\n  mode htp\n  timeout client 5s\n" +
+		"frontend public\n  bind :443 ssl crt /nowhere.pem\n  default_backend nosuch\n  http-request deny iff a\nbackend web\n  server a db.example.invalid:80 chek\n"
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := e2e.Command(t, nil, "lint", config)
+	for _, want := range []string{"cfg:3:11: warning: cpu-map 1 0", "cfg:5:3: error: unknown keyword 'maxcon'", "cfg:7:3: error: unknown proxy mode 'htp' [haproxy-config]", "cfg:12:3: error: 'http-request deny' expects",
+		"not checked by haproxy -c: in 3 lines"} {
+		if !strings.Contains(out.Stdout, want) {
+			t.Errorf("lacks %q: %s", want, out.Stdout)
+		}
+	}
+	if _, err := os.Stat(ran); err == nil || strings.Contains(out.Stdout, "nowhere.pem") || strings.Count(out.Stdout, "cfg:3:") != 1 {
+		t.Errorf("it ran code, read a certificate or found a fault twice: %s", out.Stdout)
+	}
+	if os.WriteFile(config, []byte("global\ndefaults\n  mode http\n  timeout client 5s\n  timeout server 5s\n  timeout connect 5s\nfrontend public\n  bind :80\n  default_backend web\nbackend web\n  server a 192.0.2.1:80\n"), 0o600) != nil {
+		t.Fatal("no file")
+	}
+	if out := e2e.Command(t, nil, "lint", config); out.Code != process.ExitPass || strings.Contains(out.Stdout, "haproxy -c") {
+		t.Errorf("a good configuration: %d %s", out.Code, out.Stdout)
+	}
+}
