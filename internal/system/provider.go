@@ -117,6 +117,7 @@ type Request struct {
 	Before    []string
 	Wait      bool // until no other run loads the system
 	ToRead    bool // nothing will be loaded
+	Asks      bool // an outline may ask the system that the plan names
 	// Trusted says that the user himself named the programs in the plan, so that an outline may run them.
 	Trusted        bool
 	Command, Clean string // command line that asked for it, and Clean the one that removes what runs left

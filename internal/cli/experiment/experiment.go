@@ -267,7 +267,7 @@ type experimentCommand struct {
 // loadWorkload finds the plan's workload, which all flags that were given must
 // belong to.
 func (x *experimentCommand) loadWorkload() (*workload.Workload, error) {
-	w, err := process.LoadWorkload(x.plan.Workload)
+	w, err := process.LoadAllowed(x.plan.Workload, x.flags.allow)
 	if err != nil {
 		return nil, err
 	}

@@ -87,7 +87,7 @@ type burnerFlags struct {
 	config, metadata string
 	timeout          time.Duration
 	allowMissing     bool
-	profile          string
+	profile, level   string
 	ignored          struct{ skipLogFile, skipTLSVerify bool }
 	refused          []*refusal
 }
@@ -132,6 +132,7 @@ The run's directory, --out, has all that was recorded; there is no further log f
 	flags.StringVar(&f.uuid, "uuid", "", "`id` of the run in labels and documents (default a random one)")
 	flags.StringVar(&f.userData, "user-data", "", "`file` with variables of the configuration, YAML or JSON; --set goes before it, the environment after it")
 	flags.StringSliceVar(&f.set, "set", nil, "variables of the configuration as `k=v`, separated by commas; may be repeated")
+	flags.StringArrayVar(&f.allow, "allow", nil, "a file or directory that lies elsewhere, for templates and ReadFile; may be repeated: `path`")
 	flags.BoolVar(&f.allowMissing, "allow-missing", false, "a variable that is not set is not a mistake")
 	flags.StringVar(&f.metadata, "user-metadata", "", "YAML `file` with what each document has besides")
 	flags.BoolVar(&f.local, "local-indexing", false, "write the documents also where the configuration has no indexer")
@@ -141,6 +142,7 @@ The run's directory, --out, has all that was recorded; there is no further log f
 	flags.BoolVar(&f.ignored.skipLogFile, "skip-log-file", false, "taken, and changes nothing: there is no log file")
 	flags.BoolVar(&f.ignored.skipTLSVerify, "skip-tls-verify", true, "taken, and changes nothing: no Prometheus is asked")
 	flags.StringVar(&f.profile, "profile-type", "", "taken, and changes nothing: there is no metrics profile")
+	flags.StringVar(&f.level, "log-level", "info", "`level`, which is taken and changes nothing: "+strings.Join(logLevels(), ", "))
 	for _, r := range f.refused {
 		flags.StringVarP(&r.given, r.name, r.short, "", "not served yet: `"+r.value+"`")
 	}
@@ -153,11 +155,17 @@ The run's directory, --out, has all that was recorded; there is no further log f
 	return cmd
 }
 
+// logLevels returns what kube-burner's --log-level takes.
+func logLevels() []string { return strings.Fields("trace debug info warn error fatal") }
+
 func (f *burnerFlags) run(cmd *cobra.Command, p *process.Process, stop *process.Interrupts) error {
 	for _, r := range f.refused {
 		if r.given != "" {
 			return process.Usagef(r.hint, "--%s is not served yet", r.name)
 		}
+	}
+	if !slices.Contains(logLevels(), f.level) {
+		return process.Usagef(nearest.OneOf(f.level, logLevels()), "--log-level: there is no level %q", f.level)
 	}
 	if f.config == "" {
 		return process.Usagef("for example -c config.yml", "which configuration? --config is missing")
@@ -165,6 +173,9 @@ func (f *burnerFlags) run(cmd *cobra.Command, p *process.Process, stop *process.
 	if _, ok := process.Configuration(f.config); !ok {
 		if strings.Contains(f.config, "://") {
 			return process.Usagef("save it to a file", "--config %s: a configuration is not read from a URL yet", f.config)
+		}
+		if _, err := os.Stat(f.config); errors.Is(err, fs.ErrNotExist) {
+			return process.Usagef(nearest.File(f.config), "--config: there is no file %s", f.config)
 		}
 		return process.Usagef(nearest.File(f.config), "--config %s is not a configuration of kube-burner: want a YAML file with jobs", f.config)
 	}
@@ -208,7 +219,7 @@ func namesCluster(cmd *cobra.Command) (named bool) {
 
 // allowMissing gives the variables that nobody has set no value.
 func (x *experimentCommand) allowMissing(p *process.Process) error {
-	w, err := process.LoadWorkload(x.plan.Workload)
+	w, err := process.LoadAllowed(x.plan.Workload, x.flags.allow)
 	if err != nil {
 		return err
 	}

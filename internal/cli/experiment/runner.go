@@ -321,7 +321,7 @@ func (r *runner) brought(ctx context.Context, known []proc.Program, read []strin
 
 // changes lists what a run of the plan would do, and refuses what the run would refuse
 // before it asks a system anything: in each of its cells.
-func (r *runner) changes(ctx context.Context) (list []system.Change, provider system.Provider, read []string, err error) {
+func (r *runner) changes(ctx context.Context, asks bool) (list []system.Change, provider system.Provider, read []string, err error) {
 	provider, request, err := r.request()
 	if err != nil {
 		return nil, nil, nil, err
@@ -330,7 +330,7 @@ func (r *runner) changes(ctx context.Context) (list []system.Change, provider sy
 		return b.Kind == plan.BroughtProgram && r.said.trusted(b, r.file) != nil
 	})
 	traced, files := r.workload.Traced()
-	request.Workload = traced
+	request.Workload, request.Asks = traced, asks
 	if list, err = provider.Outline(ctx, request); err != nil {
 		return nil, nil, nil, err
 	}
@@ -348,7 +348,7 @@ func (r *runner) changes(ctx context.Context) (list []system.Change, provider sy
 
 // outline tells what the plan would do, and does nothing.
 func (r *runner) outline(ctx context.Context, format string) error {
-	changes, provider, read, err := r.changes(ctx)
+	changes, provider, read, err := r.changes(ctx, true)
 	if err != nil {
 		return err
 	}
@@ -511,6 +511,6 @@ func DryRun(ctx context.Context, p *process.Process, file string, w *workload.Wo
 		return err
 	}
 	r := &runner{p: p, plan: x, workload: w, file: file}
-	_, _, _, err = r.changes(ctx)
+	_, _, _, err = r.changes(ctx, false)
 	return err
 }

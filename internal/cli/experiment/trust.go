@@ -83,7 +83,7 @@ func trustedWorkload(p *plan.Plan, file string, s word) (*workload.Workload, err
 			return nil, err
 		}
 	}
-	w, err := process.LoadWorkload(p.Workload)
+	w, err := process.LoadAllowed(p.Workload, s.allow)
 	if err != nil {
 		return nil, err
 	}

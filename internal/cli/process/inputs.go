@@ -21,12 +21,16 @@ import (
 
 // LoadWorkload finds a workload by its name, its directory, or its file in kube-burner's
 // format. Users' mistakes are usage errors.
-func LoadWorkload(name string) (*workload.Workload, error) {
+func LoadWorkload(name string) (*workload.Workload, error) { return LoadAllowed(name, nil) }
+
+// LoadAllowed does what LoadWorkload does; a file in kube-burner's format may also read the allowed files and
+// directories.
+func LoadAllowed(name string, allow []string) (*workload.Workload, error) {
 	var unknown *workload.UnknownError
 	var w *workload.Workload
 	var err error
 	if dir, ok := Configuration(name); ok {
-		w, err = workload.OfConfiguration(dir, filepath.Base(name), Clusters())
+		w, err = workload.OfConfiguration(admitting{dir, filepath.Dir(name), allow}, filepath.Base(name), Clusters())
 	} else if strings.ContainsRune(name, filepath.Separator) || name == "." {
 		// Links within it lead nowhere else.
 		var root *os.Root
@@ -47,6 +51,46 @@ func LoadWorkload(name string) (*workload.Workload, error) {
 		return nil, Usagef("", "%w", err)
 	}
 	return w, nil
+}
+
+// admitting is a directory, from which names lead to allowed files and directories elsewhere too.
+type admitting struct {
+	fs.FS
+	dir   string
+	allow []string
+}
+
+// Open implements fs.FS. A name that leads elsewhere is fs.ErrInvalid.
+func (a admitting) Open(name string) (fs.File, error) {
+	if fs.ValidPath(name) {
+		return a.FS.Open(name)
+	}
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(a.dir, name)
+	}
+	path, err := filepath.Abs(name)
+	if err != nil {
+		return nil, err
+	}
+	for _, allowed := range a.allow {
+		if allowed, err = filepath.Abs(allowed); err != nil {
+			return nil, err
+		}
+		within, err := filepath.Rel(allowed, path)
+		switch {
+		case err != nil || !filepath.IsLocal(within):
+		case within == ".":
+			return os.Open(path)
+		default: // links within the directory lead nowhere else
+			root, err := os.OpenRoot(allowed)
+			if err != nil {
+				return nil, err
+			}
+			defer root.Close()
+			return root.Open(within)
+		}
+	}
+	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
 }
 
 // Configuration reports whether a name is a file in kube-burner's format, and returns its

@@ -24,7 +24,22 @@ type condition struct {
 
 // Asks reports whether the options wait for more than the pods of an object.
 func (w *WaitOptions) Asks() bool {
-	return len(w.CustomStatusPaths) > 0 || w.ForCondition != "" || w.Kind != ""
+	return w.states() || w.Kind != "" || len(w.LabelSelector) > 0
+}
+
+// states reports whether the options say what being ready means.
+func (w *WaitOptions) states() bool { return len(w.CustomStatusPaths) > 0 || w.ForCondition != "" }
+
+// Awaits reports whether an entry's objects of a kind are waited for: with options all of which what being ready
+// means is known, without those that kube-burner waits for and whose pods are not followed here.
+func (w *WaitOptions) Awaits(kind string) bool {
+	_, known := readyOf(kind)
+	return w.states() || known && (w.Asks() || !followed(kind))
+}
+
+// followed reports whether an object of a kind is ready once its pods are, which are followed.
+func followed(kind string) bool {
+	return slices.Contains([]string{"Pod", "Deployment", "ReplicaSet", "ReplicationController", "StatefulSet", "DaemonSet", "Node"}, kind)
 }
 
 // Conditions returns the options' own conditions, or those by which objects of a kind are ready.
@@ -129,6 +144,12 @@ func readyOf(kind string) (p StatusPath, known bool) {
 		return conditionPath("Ready"), true
 	case "Deployment":
 		return conditionPath("Available"), true
+	case "CustomResourceDefinition": // the next job may need its kind
+		return conditionPath("Established"), true
+	case "ReplicaSet", "ReplicationController", "StatefulSet", "VirtualMachineInstanceReplicaSet":
+		return StatusPath{Key: ".replicas == .readyReplicas", Value: "true"}, true
+	case "DaemonSet":
+		return StatusPath{Key: ".numberReady == .desiredNumberScheduled", Value: "true"}, true
 	case "Job":
 		return conditionPath("Complete"), true
 	case "PersistentVolumeClaim":

@@ -66,7 +66,8 @@ const (
 	KubeVirt JobType = "kubevirt"
 )
 
-const sequential = "sequential" // works on a job's objects one after the other
+// Sequential is the mode that works on a job's objects one after the other.
+const Sequential = "sequential"
 
 // Job is an entry of jobs. After Default, unset fields hold their defaults.
 type Job struct {
@@ -280,7 +281,7 @@ func (j *Job) Summary() map[string]any {
 	for _, key := range []string{"objects", "watchers", "preLoadNodeLabels", "namespaceLabels", "namespaceAnnotations"} {
 		delete(summary, key)
 	}
-	if j.ExecutionMode != sequential {
+	if j.ExecutionMode != Sequential {
 		delete(summary, "executionMode")
 	}
 	if !j.ChurnConfig.On() {

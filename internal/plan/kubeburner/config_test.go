@@ -168,7 +168,7 @@ func TestLoadErrors(t *testing.T) {
 		{"a template that does not end", "jobs:\n{{ if true }}\n", []string{`c.yml:3: the template is not valid: unexpected EOF`}},
 		{"a function's own error", "jobs:\n- name: {{ Binomial 3 5 }}\n", []string{`c.yml:2:12: the template's call of Binomial fails: cannot choose 5 of 3`}},
 		{"a file outside", "jobs:\n- name: {{ ReadFile \"../note.txt\" }}\n",
-			[]string{`c.yml:2:12: the template's call of ReadFile fails: "../note.txt" lies outside the configuration's directory`}},
+			[]string{`c.yml:2:12: the template's call of ReadFile fails: "../note.txt" lies outside the configuration's directory; --allow names a file or directory that may be read`}},
 		{"a file that is not there", "jobs:\n- name: {{ ReadFile \"nota.txt\" }}\n",
 			[]string{`c.yml:2:12: the template's call of ReadFile fails: there is no file "nota.txt", did you mean "note.txt"?`}},
 		{"an empty file", "", []string{"c.yml: the file is empty"}},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"regexp"
 	"slices"
 	"text/template/parse"
@@ -66,6 +67,9 @@ func Parse(file string, text []byte, in Input) (*Config, error) {
 	c := &Config{UUID: in.UUID, env: in.Env}
 	c.positions, err = strictyaml.Decode(file, rendered, c, strictyaml.LinesFrom(origin))
 	if err != nil {
+		return nil, err
+	}
+	if err := c.set(in.UserData); err != nil {
 		return nil, err
 	}
 	for i := range c.Jobs {
@@ -165,29 +169,55 @@ func Variables(file string, text []byte) ([]string, error) {
 	return slices.Sorted(maps.Keys(v)), nil
 }
 
-// readsEnvironment matches a call of sprig's env with a name.
-var readsEnvironment = regexp.MustCompile(`\benv\s+"([^"]+)"`)
-
-// EnvironmentOf returns the names that an object template reads from the environment.
+// EnvironmentOf returns the sorted names that an object template, or a file of functions for it, reads from the
+// environment; none of a text that is not a template.
 func EnvironmentOf(text []byte) (names []string) {
-	for _, m := range readsEnvironment.FindAllSubmatch(text, -1) {
-		names = append(names, string(m[1]))
+	t, err := newTemplate("", string(text), configFunctions(nil, nil), true)
+	if err != nil {
+		return nil // its compilation reports it
 	}
+	v := variables{}
+	for _, part := range t.Templates() {
+		if part.Tree != nil {
+			v.list(part.Root, false)
+		}
+	}
+	for name, read := range v {
+		if read {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
 	return names
 }
 
-// templateNames matches the object templates that a configuration names without an action in the name.
-var templateNames = regexp.MustCompile(`\bobjectTemplate:\s*["']?([^\s"'{},#]+)`)
+var (
+	// templateNames matches the object templates that a configuration names without an action in the name.
+	templateNames = regexp.MustCompile(`\bobjectTemplate:\s*["']?([^\s"'{},#]+)`)
+	// functionNames matches the files of functions that it names, in either form of a list.
+	functionNames = regexp.MustCompile(`\bfunctionTemplates:((?:\s*-[ \t]+[^\n]+)+|\s*\[[^\]]*\])`)
+	nameInList    = regexp.MustCompile(`[^\s"',\[\]-][^\s"',\[\]]*`)
+)
 
-// TemplateNames returns the object templates that the text of a configuration names.
+// TemplateNames returns the object templates and files of functions that the text of a configuration names.
 func TemplateNames(text []byte) (names []string) {
 	for _, m := range templateNames.FindAllSubmatch(text, -1) {
 		names = append(names, string(m[1]))
 	}
+	for _, m := range functionNames.FindAllSubmatch(text, -1) {
+		names = append(names, nameInList.FindAllString(string(m[1]), -1)...)
+	}
 	return names
 }
 
+// variables holds the names of data, true for those of the environment.
 type variables map[string]bool
+
+func (v variables) field(name string) {
+	if !v[name] {
+		v[name] = false
+	}
+}
 
 // list searches nodes; root says that the dot is the template's data there.
 func (v variables) list(l *parse.ListNode, root bool) {
@@ -220,8 +250,12 @@ func (v variables) pipe(p *parse.PipeNode, root bool) {
 	if p == nil {
 		return
 	}
-	for _, c := range p.Cmds {
-		v.lookUp(c.Args, root)
+	for i, c := range p.Cmds {
+		args := c.Args
+		if i > 0 && len(args) == 1 && len(p.Cmds[i-1].Args) == 1 { // "NAME" | env
+			args = append(slices.Clone(args), p.Cmds[i-1].Args...)
+		}
+		v.lookUp(args, root)
 		for _, a := range c.Args {
 			v.argument(a, root)
 		}
@@ -232,11 +266,11 @@ func (v variables) argument(n parse.Node, root bool) {
 	switch n := n.(type) {
 	case *parse.FieldNode:
 		if root {
-			v[n.Ident[0]] = true
+			v.field(n.Ident[0])
 		}
 	case *parse.VariableNode:
 		if n.Ident[0] == "$" && len(n.Ident) > 1 {
-			v[n.Ident[1]] = true
+			v.field(n.Ident[1])
 		}
 	case *parse.ChainNode:
 		v.argument(n.Node, root)
@@ -245,7 +279,7 @@ func (v variables) argument(n parse.Node, root bool) {
 	}
 }
 
-// lookUp finds names in calls such as get . "NAME", hasKey . "NAME", index $ "NAME" and env "NAME".
+// lookUp finds names in calls such as get . "NAME", hasKey . "NAME", index $ "NAME", env "NAME" and expandenv "$NAME".
 func (v variables) lookUp(args []parse.Node, root bool) {
 	if len(args) < 2 {
 		return
@@ -256,7 +290,13 @@ func (v variables) lookUp(args []parse.Node, root bool) {
 	}
 	named := args[1]
 	switch f.Ident {
-	case "env":
+	case "env", "expandenv":
+		if text, ok := named.(*parse.StringNode); ok && f.Ident == "env" {
+			v[text.Text] = true
+		} else if ok {
+			os.Expand(text.Text, func(name string) string { v[name] = true; return "" })
+		}
+		return
 	case "get", "hasKey", "index", "pick":
 		if len(args) < 3 || !v.isData(args[1], root) {
 			return
@@ -266,7 +306,7 @@ func (v variables) lookUp(args []parse.Node, root bool) {
 		return
 	}
 	if text, ok := named.(*parse.StringNode); ok {
-		v[text.Text] = true
+		v.field(text.Text)
 	}
 }
 

@@ -220,13 +220,13 @@ func readFile(fsys fs.FS, name string) (string, error) {
 		return "", fmt.Errorf("%s is a URL, and URLs are not supported yet: save the file beside the configuration", name)
 	}
 	clean := path.Clean(name)
-	if !fs.ValidPath(clean) || clean == "." {
-		return "", fmt.Errorf("%q lies outside the configuration's directory", name)
-	}
 	if fsys == nil {
 		return "", fmt.Errorf("there are no files beside the configuration, %q cannot be read", name)
 	}
 	text, err := fs.ReadFile(fsys, clean)
+	if clean == "." || err != nil && !fs.ValidPath(clean) {
+		return "", fmt.Errorf("%q lies outside the configuration's directory; --allow names a file or directory that may be read", name)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("there is no file %q%s", name, nearFile(fsys, clean))
 	}
@@ -280,7 +280,7 @@ type TemplateOptions struct {
 
 // Vars holds the data of an object template for one object.
 type Vars struct {
-	Iteration int // of the job, from 0
+	Iteration int // of the object, from 0: how often it was made before
 	Replica   int // of the object in its iteration, from 1
 	JobName   string
 	UUID      string // of the run

@@ -92,8 +92,7 @@ func PodsOf(doc map[string]any) (pods int, perNode bool) {
 	case "apps/Deployment", "apps/ReplicaSet", "apps/StatefulSet", "/ReplicationController":
 		return count(spec, "replicas", 1), false
 	case "batch/Job":
-		parallel := count(spec, "parallelism", 1)
-		return min(parallel, count(spec, "completions", parallel)), false
+		return count(spec, "completions", count(spec, "parallelism", 1)), false // some after others
 	case "apps/DaemonSet":
 		return 0, true
 	case "kubevirt.io/VirtualMachine":

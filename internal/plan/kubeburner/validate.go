@@ -99,7 +99,7 @@ func (v *validator) namespace(path string, j *Job) {
 }
 
 func (v *validator) object(path string, o *Object, jobType JobType) {
-	if w := &o.WaitOptions; w.Asks() {
+	if w := &o.WaitOptions; w.states() || w.Kind != "" {
 		if _, err := w.Conditions(w.Kind); err != nil {
 			v.Fail(path+".waitOptions", "%v", err)
 		}
@@ -223,7 +223,7 @@ func Default(c *Config) {
 		fill(c, strictyaml.Index("jobs", i)+".maxWaitTimeout", &j.MaxWaitTimeout, c.Global.Timeout)
 		if j.JobType == Delete {
 			// A delete job always handles its objects once, in order, and waits for their deletion.
-			j.JobIterations, j.WaitWhenFinished, j.ExecutionMode = 1, false, sequential
+			j.JobIterations, j.WaitWhenFinished, j.ExecutionMode = 1, false, Sequential
 		}
 	}
 	for i := range c.MetricsEndpoints {
@@ -334,8 +334,9 @@ func (c *Config) allMeasurements() []Measurement {
 func (u *served) job(path string, j *Job) {
 	u.refuses(j.JobType == KubeVirt, path+".jobType", "no operations on machines are run", "")
 	creates := j.Creates()
-	u.takes(creates && j.ExecutionMode == sequential, path+".executionMode", "it is of jobs that work on objects: a create job makes its own side by side, by its qps")
-	u.refuses(j.ObjectWait, path+".objectWait", "objects are not waited for one by one", "podWait waits after each iteration")
+	u.takes(creates && j.ExecutionMode == Sequential, path+".executionMode", "it is of jobs that work on objects: a create job makes its own side by side, by its qps")
+	u.takes(!creates && !u.At.Has(path+".qps"), path, "it states no qps, and makes 5 requests a second")
+	u.takes(j.ObjectWait && (creates || j.ExecutionMode != Sequential), path+".objectWait", "it is of jobs that work on objects in the mode sequential")
 	u.refuses(len(j.Watchers) > 0, path+".watchers", "no extra watches are opened", "")
 	u.refuses(len(j.Hooks) > 0, path+".hooks", "no commands are run", "")
 	u.refuses(j.IncrementalLoad != nil, path+".incrementalLoad", "the load is not raised in steps", "limit and sweep raise it: --axis iterations")
@@ -351,13 +352,12 @@ func (u *served) job(path string, j *Job) {
 	u.measurements(path+".measurements", j.Measurements)
 	for i := range j.Objects {
 		o, path := &j.Objects[i], strictyaml.Index(path+".objects", i)
-		u.refuses(len(o.WaitOptions.LabelSelector) > 0 && o.WaitOptions.Kind == "", path+".waitOptions.labelSelector", "what is waited for without a kind are the objects themselves", "")
 		u.takes(!o.Churn && !j.ChurnConfig.On(), path+".churn", "nothing is deleted and created again")
 		u.refuses(o.Group.GC, path+".group", "objects are not removed in groups", "")
 		for _, key := range []string{"kind", "apiVersion", "labelSelector", "patchType", "kubeVirtOp"} {
 			u.takes(creates && u.At.Has(path+"."+key), path+"."+key, "a create job makes what its object template says")
 		}
-		u.takes(!creates && o.WaitOptions.Asks(), path+".waitOptions", "a job that works on objects waits for its requests, and a delete job for their end")
+		u.takes(j.JobType == Delete && o.WaitOptions.Asks(), path+".waitOptions", "a delete job waits for the end of its objects")
 	}
 }
 

@@ -88,7 +88,9 @@ func (w *Workload) Texts(given map[string]string) map[string]string {
 	}
 	texts := maps.Clone(given)
 	for name, value := range texts {
-		texts[name] = asText(value)
+		if !kubeburner.IsSetting(name) {
+			texts[name] = asText(value)
+		}
 	}
 	return texts
 }

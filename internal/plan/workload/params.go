@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/text/dist"
 	"plimsoll.dev/plimsoll/internal/text/redact"
 	"plimsoll.dev/plimsoll/internal/text/size"
@@ -184,13 +185,16 @@ type Params struct {
 // Resolve checks the given parameters and fills in defaults. Its *strictyaml.Error has names as paths.
 func (w *Workload) Resolve(given map[string]string) (Params, error) {
 	var problems []strictyaml.Problem
+	params := slices.Clone(w.Params)
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		if _, err := w.Param(name); err != nil {
+		if p, err := w.Param(name); err != nil {
 			problems = append(problems, strictyaml.Problem{Path: name, Found: name, Message: err.Error()})
+		} else if w.AsItIs && kubeburner.IsSetting(name) {
+			params = append(params, p)
 		}
 	}
-	resolved := Params{data: make(map[string]any, len(w.Params))}
-	for _, p := range w.Params {
+	resolved := Params{data: make(map[string]any, len(params))}
+	for _, p := range params {
 		text, ok := given[p.Name]
 		if !ok && p.Type == YAML {
 			continue

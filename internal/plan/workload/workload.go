@@ -326,6 +326,9 @@ func (w *Workload) kind() record.ObjectKind {
 
 // Param returns a parameter by name. For a missing one it returns an *UnknownError.
 func (w *Workload) Param(name string) (Param, error) {
+	if w.AsItIs && kubeburner.IsSetting(name) {
+		return Param{Name: name, Type: YAML, Help: "setting of the configuration"}, nil
+	}
 	return find(w.Params, "parameter of "+w.Name, name, func(p Param) string { return p.Name })
 }
 

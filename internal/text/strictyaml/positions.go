@@ -100,6 +100,9 @@ func (p *Positions) set(path string, at Position) {
 	p.known[path] = at
 }
 
+// State notes that something outside of the file states the value at path.
+func (p *Positions) State(path string) { p.set(path, Position{}) }
+
 // Key returns the path of a mapping's key: "axis" and "name" give "axis.name". Keys
 // that hold punctuation of paths are quoted: labels["app.kubernetes.io/name"].
 func Key(path, key string) string {
