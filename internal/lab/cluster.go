@@ -229,7 +229,8 @@ func (c cluster) waitRealNode(ctx context.Context) error {
 // describeNetwork writes the pods' addresses on the real node and its bridge into the cluster.
 func (c cluster) describeNetwork(ctx context.Context) error {
 	pods := c.record.RealNode.PodCIDR.String()
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}},"spec":{"podCIDR":%q,"podCIDRs":[%[2]q]}}`, BridgeAnnotation, pods)
+	// A kubelet may not give itself the label of a role.
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"},"labels":{%q:""}},"spec":{"podCIDR":%q,"podCIDRs":[%[3]q]}}`, BridgeAnnotation, protocol.WorkerLabel, pods)
 	_, err := c.CoreV1().Nodes().Patch(ctx, realnode.NodeName, types.MergePatchType, patch, metav1.PatchOptions{})
 	if err != nil {
 		return fmt.Errorf("describe the real node's network: %w", err)

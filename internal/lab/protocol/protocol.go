@@ -40,6 +40,9 @@ const VirtLimitsPath = "/apis/subresources.kubevirt.io/v1/plimsoll-limits"
 // RealSelector selects the real node.
 const RealSelector = FidelityLabel + "=" + FidelityReal
 
+// WorkerLabel marks every node of a lab as one for workloads, as published configurations select them.
+const WorkerLabel = "node-role.kubernetes.io/worker"
+
 // FidelityLabel tells real nodes from simulated ones.
 const (
 	FidelityLabel     = "plimsoll.dev/fidelity"

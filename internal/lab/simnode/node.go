@@ -64,6 +64,7 @@ func newNode(i, maxPods, port int, now metav1.Time) *corev1.Node {
 				corev1.LabelArchStable: "amd64",
 				corev1.LabelOSStable:   "linux",
 				"type":                 "kwok",
+				protocol.WorkerLabel:   "",
 				protocol.FidelityLabel: protocol.FidelitySimulated,
 			},
 			Annotations: map[string]string{KwokAnnotation: KwokAnnotationValue},
