@@ -436,9 +436,11 @@ type Damaged struct{ From, To int64 }
 
 func (d *Damaged) String() string { return fmt.Sprintf("bytes %d to %d", d.From, d.To) }
 
-// Release names the slots that the run itself has emptied by its configuration: none is missed.
+// Release names the slots that the run itself has emptied by its configuration: none is missed. If they are
+// Renewed, a controller replaces their objects because the run has changed what makes them.
 type Release struct {
-	Slots []string `json:"slots"`
+	Slots   []string `json:"slots"`
+	Renewed bool     `json:"renewed,omitempty"`
 }
 
 // Log is the masked end of a container's log, of an object that did not become ready.

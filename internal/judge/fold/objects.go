@@ -100,6 +100,8 @@ type slot struct {
 	byName    map[string]*object // objects with a name of their own
 	surplus   int                // objects beyond units by the end of the last step: each took the place of another
 	released  bool               // the run itself has removed its objects
+	renewed   int                // objects that may take the place of others, because the run has changed what makes them
+	rolled    bool               // renewed at some time
 }
 
 // failed reports whether the slot's request was sent and refused, given up, or never answered.
@@ -135,14 +137,16 @@ func (s *slot) count() int {
 	return max(living, 1)
 }
 
-// filling returns at most count objects, first those that are not gone.
+// filling returns at most count objects, first those that are not gone; after a renewal first those that are there.
 func (s *slot) filling() []*object {
 	n := s.count()
 	if len(s.objects) <= n {
 		return s.objects
 	}
 	list := slices.Clone(s.objects)
-	slices.SortStableFunc(list, func(a, b *object) int { return result.CompareBool(a.gone, b.gone) })
+	slices.SortStableFunc(list, func(a, b *object) int {
+		return cmp.Or(result.CompareBool(a.gone, b.gone), result.CompareBool(s.rolled && !a.there, s.rolled && !b.there))
+	})
 	return list[:n]
 }
 
@@ -214,7 +218,11 @@ func (c *objects) begin(units int) []*slot {
 
 func (c *objects) release(r *record.Release) {
 	for _, name := range r.Slots {
-		if s := c.place.byName[name]; s != nil {
+		switch s := c.place.byName[name]; {
+		case s == nil:
+		case r.Renewed:
+			s.renewed, s.rolled = s.renewed+s.units, true
+		default:
 			s.released = true
 		}
 	}
@@ -415,7 +423,11 @@ func (c *objects) end(f *Facts) {
 		})
 	}
 	for _, s := range f.place {
-		if surplus := len(s.objects) - s.units; s.onRecord && surplus > s.surplus {
+		surplus := len(s.objects) - s.units
+		if renewed := max(min(surplus-s.surplus, s.renewed), 0); s.onRecord {
+			s.surplus, s.renewed = s.surplus+renewed, s.renewed-renewed
+		}
+		if s.onRecord && surplus > s.surplus {
 			if at := s.objects[s.units+s.surplus].first; f.Replaced == 0 || at < f.ReplacedAt {
 				f.ReplacedAt = at
 			}

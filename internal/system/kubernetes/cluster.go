@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -91,6 +92,21 @@ func (c *Cluster) summary(ctx context.Context) (text string, nodes int, err erro
 		}
 	}
 	return text, nodes, nil
+}
+
+// nodes lists the nodes, none for a user who may not.
+func (c *Cluster) nodes(ctx context.Context) (nodes []*corev1.Node, err error) {
+	list, err := c.client.Typed.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if api.Refused(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list nodes: %w", c.client.Unreachable(err))
+	}
+	for i := range list.Items {
+		nodes = append(nodes, &list.Items[i])
+	}
+	return nodes, nil
 }
 
 // version returns the server's version, and its clock less ours; see api.ClockOffset.

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/lab/image"
 	"plimsoll.dev/plimsoll/internal/lab/protocol"
@@ -163,6 +165,11 @@ func checked(r system.Request, t *Settings, machines *virt.Machines) error {
 		}
 	}
 	return nil
+}
+
+// asItStands reports whether a configuration's jobs are the levels, each with the iterations that it states.
+func asItStands(r system.Request) bool {
+	return r.Workload.AsItIs && r.Plan.Axis.Name == workload.AxisJobs
 }
 
 // whole reports whether a run makes all iterations of a job: of a workload as it stands, or not the last.
@@ -443,7 +450,7 @@ func variantOf(r system.Request, given, filled map[string]string) (v prepared.Va
 	if r.ToRead {
 		return v, nil
 	}
-	if err := create.RepeatedNames(v, prepared.Identity{UUID: r.UUID, Run: r.Run}); err != nil {
+	if err := create.RepeatedNames(v, prepared.Identity{UUID: r.UUID, Run: r.Run}, asItStands(r)); err != nil {
 		return v, system.Mistakef("", "%w", err)
 	}
 	return v, nil
@@ -548,8 +555,60 @@ func hasParam(r system.Request, name string) bool {
 	return err == nil
 }
 
+// knowsKinds asks the lab or cluster that was named whether it knows all kinds that a run makes.
+func knowsKinds(ctx context.Context, r system.Request, t *Settings, rendered renderings) error {
+	asked := make(chan error, 1)
+	var mapper meta.RESTMapper
+	go func() {
+		s := &session{Request: r}
+		defer s.Close()
+		err := s.find(ctx, t, func(string) {})
+		if err == nil {
+			mapper, err = s.cluster.client.Mapper()
+		}
+		asked <- err
+	}()
+	ctx, cancel := context.WithTimeout(ctx, kindsPatience)
+	defer cancel()
+	var err error
+	select {
+	case err = <-asked:
+	case <-ctx.Done():
+		err = fmt.Errorf("no answer for %v", kindsPatience)
+	}
+	if err != nil {
+		r.Log("note: whether the cluster knows all kinds is unknown: %v", err)
+		return nil
+	}
+	ids := prepared.Identity{UUID: r.UUID, Run: r.Run}
+	var problems []strictyaml.Problem
+	for _, a := range rendered.toLoad() {
+		known, err := create.MadeBy(a.Variant, ids, mapper)
+		if err != nil {
+			return mistakes(err)
+		}
+		for j, job := range a.Config.Jobs {
+			for o := range job.Objects {
+				if !job.Creates() || job.Objects[o].Replicas < 1 {
+					continue
+				}
+				docs, err := create.Documents(a.Variant, j, o, ids, known)
+				if err != nil {
+					return mistakes(err)
+				}
+				for _, doc := range docs {
+					problems = append(problems, strictyaml.Problems(doc.Unknown)...)
+				}
+			}
+		}
+	}
+	return mistakes(strictyaml.Join(problems))
+}
+
+const kindsPatience = 5 * time.Second // bounds what a dry run waits for a cluster
+
 // Outline implements system.Provider.
-func (Provider) Outline(_ context.Context, r system.Request) ([]system.Change, error) {
+func (Provider) Outline(ctx context.Context, r system.Request) ([]system.Change, error) {
 	rendered, err := renderingsOf(r, nil)
 	if err != nil {
 		return nil, err
@@ -557,6 +616,11 @@ func (Provider) Outline(_ context.Context, r system.Request) ([]system.Change, e
 	list, t := []system.Change{}, settingsOf(r.Plan)
 	if err := checked(r, t, virt.Of(r)); err != nil {
 		return nil, err
+	}
+	if r.Asks && r.Workload.AsItIs && t.Named() != nil {
+		if err := knowsKinds(ctx, r, t, rendered); err != nil {
+			return nil, err
+		}
 	}
 	if t.Named() == nil {
 		what := "a private lab: etcd, API server, controller manager and scheduler"

@@ -280,7 +280,7 @@ func (s *session) assess(ctx context.Context, from *survey.Survey, v prepared.Va
 		}
 	}
 	if err == nil && s.ToRead && v.Config != nil {
-		if err := create.RepeatedNames(v, prepared.Identity{UUID: s.UUID, Run: s.Run}); err != nil {
+		if err := create.RepeatedNames(v, prepared.Identity{UUID: s.UUID, Run: s.Run}, asItStands(s.Request)); err != nil {
 			l.Found(record.SeverityError, "workload", "", "%v", err)
 		}
 		err = s.try(ctx, v, l)
@@ -298,25 +298,28 @@ func (s *session) try(ctx context.Context, v prepared.Variant, l *survey.Assessm
 	if s.namespace == "" {
 		where = " (asked for in namespace default, since the run's own is not there yet)"
 	}
-	problems, unknown, err := create.Refusals(ctx, s.cluster.client, s.namespace, v, prepared.Identity{UUID: s.UUID, Run: s.Run}, mapper)
+	tried, err := create.Refusals(ctx, s.cluster.client, s.namespace, v, prepared.Identity{UUID: s.UUID, Run: s.Run}, mapper)
 	if dead, is := errors.AsType[*api.WebhookError](err); is {
 		l.Found(record.SeverityError, "webhooks", dead.Remedy(), "%v", dead)
 		err = nil
 	}
-	for _, p := range problems {
+	for _, p := range tried.Refused {
 		hint := p.Hint
 		p.Hint = ""
 		l.Found(record.SeverityError, "workload", hint, "a dry run was refused: %s%s", p.String(), where)
 	}
-	if len(unknown) > 0 {
-		l.Found(record.SeverityWarning, "workload", "", "whether the cluster takes all that a run makes is unknown: %s", strings.Join(unknown, "; "))
+	for _, p := range tried.Ignored {
+		l.Found(record.SeverityWarning, "workload", "", "%s: the API ignores it", p.String())
+	}
+	if len(tried.Unknown) > 0 {
+		l.Found(record.SeverityWarning, "workload", "", "whether the cluster takes all that a run makes is unknown: %s", strings.Join(tried.Unknown, "; "))
 	}
 	return err
 }
 
 func demandOf(r system.Request, machines *virt.Machines, v prepared.Variant) (survey.Demand, error) {
 	d := survey.Demand{
-		Variant: v, RunID: r.Run, UUID: r.UUID, Axis: ceiling.Axis{Name: observe.AxisPodsPerNode, Unit: "pods/node"}, ToLoad: !r.ToRead,
+		Variant: v, RunID: r.Run, UUID: r.UUID, Axis: ceiling.Axis{Name: observe.AxisPodsPerNode, Unit: "pods/node"}, ToLoad: !r.ToRead, AsItIs: r.Workload != nil && r.Workload.AsItIs,
 		Objects: described.Of(r.Workload), Beyond: machines.Rights(v.Params),
 	}
 	if r.Workload == nil {

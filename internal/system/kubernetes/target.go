@@ -66,11 +66,17 @@ func (s *session) openTarget(ctx context.Context, load prepared.Workload, rec sy
 		session: s, arms: make(map[string]*create.Rendering, len(load.Arms)),
 	}
 	ids := prepared.Identity{UUID: load.UUID, Run: load.RunID}
-	if t.population.Rendering, err = create.Render(load.Variant, ids, mapper, load.Objects); err != nil {
+	var nodes []*corev1.Node
+	if load.AsItIs && load.Axis != observe.AxisPodsPerNode {
+		if nodes, err = c.nodes(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if t.population.Rendering, err = create.Render(load.Variant, ids, mapper, load.Objects, nodes); err != nil {
 		return nil, err
 	}
 	for name, v := range load.Arms {
-		if t.arms[name], err = create.Render(v, ids, mapper, load.Objects); err != nil {
+		if t.arms[name], err = create.Render(v, ids, mapper, load.Objects, nodes); err != nil {
 			return nil, fmt.Errorf("arm %s: %w", name, err)
 		}
 	}
@@ -121,9 +127,6 @@ func (s *session) openTarget(ctx context.Context, load prepared.Workload, rec sy
 	for _, p := range noted {
 		t.Emit(&record.Note{Warning: record.WarningConfig, Place: p.Path, Text: p.Message})
 	}
-	for _, text := range t.population.UnknownFields() {
-		t.Emit(&record.Note{Warning: record.WarningFields, Place: text, Text: "the API ignores unknown fields"})
-	}
 	return t, nil
 }
 
@@ -172,6 +175,9 @@ func (t *Target) Describe(ctx context.Context) (record.Environment, error) {
 // places returns the nodes that a level is an average over.
 func (t *Target) places() (nodes []*corev1.Node, skipped int, realness record.Realness, err error) {
 	pods, plants := t.population.PodSpecs()
+	if t.Load.AsItIs && t.Load.Axis != observe.AxisPodsPerNode {
+		pods = nil // its pods may select different nodes, and later ones others
+	}
 	nodes, skipped = t.watch.Nodes.Eligible(pods)
 	if len(nodes) == 0 && !t.watch.Nodes.Seen() && t.Load.Axis == observe.AxisPodsPerNode {
 		return nil, 0, "", system.Mistakef("raise it along another axis, such as --axis rate, or let the user list nodes", "a level of %s is an average over nodes, which this user may not list", t.Load.Axis)

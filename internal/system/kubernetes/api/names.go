@@ -13,6 +13,8 @@ const (
 	AnnotationStartLatency = "plimsoll.dev/start-latency" // plants a start latency on a simulated pod
 )
 
+const labelJob = "batch.kubernetes.io/job-name" // marks the pods that a Job makes
+
 // Labels and annotations on objects of others that a run changes.
 const (
 	LabelChangedBy = "plimsoll.dev/changed-by" // names the run that changed the object

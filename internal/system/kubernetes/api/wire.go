@@ -182,6 +182,8 @@ func DecodePod(raw []byte, p *PodNews) (err error) {
 						slot = value
 					case LabelCanary:
 						p.IsCanary = true
+					case labelJob:
+						p.OfJob = true
 					}
 				case 12: // annotations
 					if key, value := mapEntry(f.b); string(key) == AnnotationCanary {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
@@ -28,6 +29,7 @@ func newsOf(pod *corev1.Pod) PodNews {
 		p.Slot = pod.Namespace + "/" + slot
 	}
 	_, p.IsCanary = pod.Labels[LabelCanary]
+	_, p.OfJob = pod.Labels[batchv1.JobNameLabel]
 	p.Canary = pod.Annotations[AnnotationCanary]
 	p.Created = unix(pod.CreationTimestamp)
 	p.Deleting = pod.DeletionTimestamp != nil
@@ -100,6 +102,9 @@ func randomPod(rng *rand.Rand) *corev1.Pod {
 	}}
 	if rng.IntN(3) == 0 {
 		pod.Labels[LabelSlot] = word()
+	}
+	if rng.IntN(3) == 0 {
+		pod.Labels[batchv1.JobNameLabel] = word()
 	}
 	if rng.IntN(3) == 0 {
 		pod.Labels[LabelCanary] = "true"

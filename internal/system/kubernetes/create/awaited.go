@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -44,11 +43,13 @@ type awaited struct {
 func (m *Maker) awaitedOf(kinds []schema.GroupVersionKind) (list []*awaited, err error) {
 	o := &m.job.Objects[m.index]
 	w := &o.WaitOptions
-	if !o.Wait || !w.Asks() {
+	if !o.Wait || !w.Asks() && !m.job.WaitWhenFinished && !m.job.PodWait {
 		return nil, nil
 	}
-	own := w.Kind == ""
-	if !own {
+	own := w.Kind == "" && len(w.LabelSelector) == 0 && m.chooses == nil
+	if w.Kind == "" {
+		kinds = slices.DeleteFunc(slices.Clone(kinds), func(gvk schema.GroupVersionKind) bool { return !w.Awaits(gvk.Kind) })
+	} else {
 		group, err := schema.ParseGroupVersion(cmp.Or(w.APIVersion, o.APIVersion, "v1"))
 		if err != nil {
 			return nil, m.mistake(0, "", fmt.Sprintf("waitOptions.apiVersion: %v", err))
@@ -57,9 +58,9 @@ func (m *Maker) awaitedOf(kinds []schema.GroupVersionKind) (list []*awaited, err
 	}
 	selector := labels.Set(w.LabelSelector).String()
 	if own {
-		selector = labels.Set{api.LabelRun: m.ids.Run, kubeburner.LabelJob: m.job.Name, kubeburner.LabelIndex: strconv.Itoa(m.index)}.String()
-	} else if selector == "" {
-		selector = api.LabelRun + "=" + m.ids.Run
+		selector = m.selector()
+	} else if selector == "" || w.Kind == "" {
+		selector = strings.Trim(selector+","+api.LabelRun+"="+m.ids.Run, ",")
 	}
 	for _, gvk := range kinds {
 		if i := slices.IndexFunc(list, func(a *awaited) bool { return a.kind == gvk.Kind }); i >= 0 {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -48,6 +49,11 @@ func newChooser(job *kubeburner.Job, jobIndex, index int, template *kubeburner.T
 	m.chooses = &choice{o.Kind, mapping, labels.Set(o.LabelSelector).String()}
 	if job.JobType != kubeburner.Read {
 		m.chooses.selector += "," + api.LabelRun + "=" + ids.Run
+	}
+	if job.JobType != kubeburner.Delete {
+		if m.waits, err = m.awaitedOf([]schema.GroupVersionKind{mapping.GroupVersionKind}); err != nil {
+			return nil, system.Mistakef("", "%w", err)
+		}
 	}
 	return m, nil
 }
@@ -89,12 +95,15 @@ type chosen struct {
 	mu      sync.Mutex
 	there   map[string]target // by UID
 	leaving map[string]bool   // by UID, the deleted ones
+	patched map[string]int64  // by UID, the version of the changed object
 }
 
 type target struct {
 	uid, namespace, name string
 	slot                 string // "" where it fills none, or another object makes it
 	iteration            int    // of its job, -1 for none
+	version              int64
+	rolled               bool // its pods are those of its present template, or it has none
 }
 
 // Changed implements api.Handler.
@@ -110,6 +119,7 @@ func (c *chosen) Changed(_ record.Micros, kind string, object []byte) error {
 	if label := gjson.GetBytes(object, "metadata.labels."+strings.ReplaceAll(kubeburner.LabelIteration, ".", `\.`)); label.Exists() {
 		t.iteration = int(label.Int())
 	}
+	t.version, t.rolled = gjson.GetBytes(object, "metadata.resourceVersion").Int(), rolledOut(object)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if kind == api.EventDeleted {
@@ -118,6 +128,39 @@ func (c *chosen) Changed(_ record.Micros, kind string, object []byte) error {
 	}
 	c.there[t.uid] = t
 	return nil
+}
+
+// rolledOut reports whether a controller has replaced and readied the pods of an object by its present template;
+// true for an object without such pods.
+func rolledOut(object []byte) bool {
+	get := func(path string) int64 { return gjson.GetBytes(object, path).Int() }
+	if !gjson.GetBytes(object, "spec.template").Exists() || !gjson.GetBytes(object, "status.observedGeneration").Exists() || gjson.GetBytes(object, "spec.updateStrategy.type").Str == "OnDelete" {
+		return true
+	}
+	if get("status.observedGeneration") < get("metadata.generation") {
+		return false
+	}
+	if gjson.GetBytes(object, "status.desiredNumberScheduled").Exists() { // a DaemonSet
+		return get("status.updatedNumberScheduled") == get("status.desiredNumberScheduled") && get("status.numberReady") == get("status.desiredNumberScheduled")
+	}
+	wanted := int64(1)
+	if replicas := gjson.GetBytes(object, "spec.replicas"); replicas.Exists() {
+		wanted = replicas.Int()
+	}
+	updates := gjson.GetBytes(object, "spec.strategy").Exists() || gjson.GetBytes(object, "spec.updateStrategy").Exists()
+	return (!updates || get("status.updatedReplicas") == wanted) && get("status.replicas") == wanted && get("status.readyReplicas") == wanted
+}
+
+// rolling counts the changed objects whose pods are not yet those of their new template, with the name of one.
+func (c *chosen) rolling() (n int, name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for uid, version := range c.patched {
+		if t, there := c.there[uid]; there && (t.version < version || !t.rolled) {
+			n, name = n+1, api.ObjectName(t.namespace, t.name)
+		}
+	}
+	return n, name
 }
 
 // Missing implements api.Handler.
@@ -156,6 +199,18 @@ func (c *chosen) asked(uid string) {
 	c.leaving[uid] = true
 }
 
+// changed notes the version that an object has after a request.
+func (c *chosen) changed(uid string, body []byte) {
+	object, err := api.MetadataOf(body)
+	if err != nil {
+		return
+	}
+	version, _ := strconv.ParseInt(object.ResourceVersion, 10, 64) // unknown: whatever is there
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.patched[uid] = max(c.patched[uid], version)
+}
+
 // asking is a request to a chosen object.
 type asking struct {
 	manifest
@@ -183,9 +238,10 @@ func (p *part) askings() (slots []PlannedSlot, err error) {
 				a.method = http.MethodGet
 			case kubeburner.Patch:
 				a.method = http.MethodPatch
-				if a.contentType, a.body, err = m.patch(i, k+1); err != nil {
+				if a.contentType, a.body, err = m.patch(i); err != nil {
 					return nil, err
 				}
+				a.answered = func(body []byte) { from.changed(t.uid, body) }
 			}
 			slots = append(slots, PlannedSlot{Slot: kubeburner.Slot{Object: m.index, Iteration: i, Replica: k + 1, Namespace: t.namespace}, maker: m, asking: a})
 		}
@@ -193,8 +249,9 @@ func (p *part) askings() (slots []PlannedSlot, err error) {
 	return slots, nil
 }
 
-func (m *Maker) patch(iteration, replica int) (contentType string, body []byte, err error) {
-	doc, err := m.template.RenderOne(m.vars(kubeburner.Slot{Iteration: iteration, Replica: replica}))
+// patch renders the patch of an iteration, in which the replica is 0 for all objects.
+func (m *Maker) patch(iteration int) (contentType string, body []byte, err error) {
+	doc, err := m.template.RenderOne(m.vars(kubeburner.Slot{Iteration: iteration}))
 	if err != nil {
 		return "", nil, err
 	}
@@ -207,6 +264,9 @@ func (m *Maker) patch(iteration, replica int) (contentType string, body []byte, 
 }
 
 func (s *Sender) ask(ctx context.Context, p PlannedSlot) record.Slot {
+	if about := p.asking.about.slot; p.asking.method == http.MethodPatch && s.holdings.filled(about) {
+		s.Emit(&record.Release{Slots: []string{about}, Renewed: true}) // before the first pod is replaced
+	}
 	slot := s.create(ctx, &p.asking.manifest, s.componentOf(p))
 	slot.Iteration = p.Iteration
 	if slot.Outcome != record.SlotCreated || p.asking.method != http.MethodDelete {

@@ -3,14 +3,12 @@ package create
 import (
 	"context"
 	"slices"
-	"strconv"
 
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
 
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -81,14 +79,14 @@ func (c *churning) plan(x *Script) (parts []part, err error) {
 	deleter := *c.job
 	deleter.JobType, deleter.WaitForDeletion = kubeburner.Delete, true
 	makers := x.pacing.makers[c.of.job]
-	chooser := func(of *Maker, gvk schema.GroupVersionKind, selector string, only func(target) bool) error {
+	chooser := func(of *Maker, gvk schema.GroupVersionKind, selector string, later bool, only func(target) bool) error {
 		mapping, err := of.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 		if err != nil {
 			return err
 		}
 		m := &Maker{job: &deleter, jobIndex: of.jobIndex, index: of.index, ids: of.ids, mapper: of.mapper, all: of.all, onlyPods: true, stage: -1}
 		m.chooses = &choice{gvk.Kind, mapping, selector}
-		parts = append(parts, part{job: c.of.job, to: 1, chooses: m, only: only})
+		parts = append(parts, part{job: c.of.job, to: 1, chooses: m, only: only, later: later})
 		return nil
 	}
 	again := part{job: c.of.job, again: true}
@@ -103,7 +101,15 @@ func (c *churning) plan(x *Script) (parts []part, err error) {
 		for i := range c.of.to {
 			iterations[i] = slices.Contains(chosen, c.job.NamespaceOf(i))
 		}
-		if err := chooser(makers[0], schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, all, func(t target) bool { return slices.Contains(chosen, t.name) }); err != nil {
+		// Objects that lie elsewhere go first: a namespace may not end before they do.
+		for _, m := range makers {
+			for _, gvk := range m.elsewhere {
+				if err := chooser(m, gvk, m.selector(), true, func(t target) bool { return iterations[t.iteration] && !slices.Contains(chosen, t.namespace) }); err != nil {
+					return nil, err
+				}
+			}
+		}
+		if err := chooser(makers[0], schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, all, false, func(t target) bool { return slices.Contains(chosen, t.name) }); err != nil {
 			return nil, err
 		}
 	} else {
@@ -114,9 +120,8 @@ func (c *churning) plan(x *Script) (parts []part, err error) {
 			if !c.job.Objects[m.index].Churn {
 				continue
 			}
-			selector := all + "," + labels.Set{kubeburner.LabelJob: c.job.Name, kubeburner.LabelIndex: strconv.Itoa(m.index)}.String()
 			for _, gvk := range m.kinds {
-				if err := chooser(m, gvk, selector, func(t target) bool { return iterations[t.iteration] }); err != nil {
+				if err := chooser(m, gvk, m.selector(), false, func(t target) bool { return iterations[t.iteration] }); err != nil {
 					return nil, err
 				}
 			}

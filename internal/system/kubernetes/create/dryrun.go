@@ -33,8 +33,8 @@ import (
 )
 
 // RepeatedNames reports templates that make two objects of one name in the first iterations, in
-// namespaces that a job or a template names.
-func RepeatedNames(v prepared.Variant, ids prepared.Identity) error {
+// namespaces that a job or a template names. whole says that the last job has only the iterations that it states.
+func RepeatedNames(v prepared.Variant, ids prepared.Identity, whole bool) error {
 	type asked struct {
 		maker *Maker
 		slot  kubeburner.Slot
@@ -53,7 +53,7 @@ func RepeatedNames(v prepared.Variant, ids prepared.Identity) error {
 			makers = append(makers, &Maker{job: job, jobIndex: j, index: o, template: v.Templates[j][o], ids: ids})
 			iterations = max(iterations, min(job.Objects[o].RepeatEveryNIterations, mostRepeats)+1)
 		}
-		if j < len(v.Config.Jobs)-1 {
+		if whole || j < len(v.Config.Jobs)-1 {
 			iterations = min(iterations, job.JobIterations)
 		}
 		n := 0
@@ -166,8 +166,10 @@ func TryOut(ctx context.Context, common *prepared.Run, namespace string, list []
 				}
 				continue
 			}
-			in := trial{common.Client, namespace, r.Params, func(what string, err error) {
+			in := trial{common.Client, namespace, r.Params, r.made, func(what string, err error) {
 				common.Emit(&record.Note{Warning: record.WarningNotKnown, Place: m.template.Name(), Text: fmt.Sprintf("whether the server takes %s is unknown, its dry run failed: %v", what, err)})
+			}, func(p strictyaml.Problem) {
+				common.Emit(&record.Note{Warning: record.WarningFields, Place: p.String(), Text: "the API ignores unknown fields"})
 			}}
 			found, err := in.entry(ctx, m)
 			if err != nil {
@@ -187,29 +189,39 @@ func TryOut(ctx context.Context, common *prepared.Run, namespace string, list []
 	return nil
 }
 
+// Tried says what a server answered to dry runs.
+type Tried struct {
+	Refused, Ignored []strictyaml.Problem // templates, and fields that the server does not know
+	Unknown          []string             // objects whose dry run failed
+}
+
 // Refusals sends dry runs of a rendering and of the canary in one namespace, the default one for "", and
-// then tries the run's own. It returns a problem for each refused template, and the objects whose dry run
-// failed. An *api.WebhookError ends it.
-func Refusals(ctx context.Context, c *api.Client, namespace string, v prepared.Variant, ids prepared.Identity, mapper meta.RESTMapper) (problems []strictyaml.Problem, unknown []string, err error) {
+// then tries the run's own. An *api.WebhookError ends it.
+func Refusals(ctx context.Context, c *api.Client, namespace string, v prepared.Variant, ids prepared.Identity, cluster meta.RESTMapper) (tried Tried, err error) {
 	canary, err := runtime.DefaultUnstructuredConverter.ToUnstructured(follow.CanaryPod(ids.Run, v))
 	if err != nil {
-		return nil, nil, err
+		return tried, err
 	}
-	in := trial{c, cmp.Or(namespace, metav1.NamespaceDefault), v.Params, func(what string, err error) { unknown = append(unknown, what+": "+err.Error()) }}
+	mapper, err := MadeBy(v, ids, cluster)
+	if err != nil {
+		return tried, err
+	}
+	in := trial{c, cmp.Or(namespace, metav1.NamespaceDefault), v.Params, mapper, func(what string, err error) { tried.Unknown = append(tried.Unknown, what+": "+err.Error()) },
+		func(p strictyaml.Problem) { tried.Ignored = append(tried.Ignored, p) }}
 	if namespace == "" {
 		quiet := in
 		quiet.unknown = func(string, error) {} // a missing right is reported with the rights
 		own := map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"generateName": "plimsoll-"}}
-		problems, err = quiet.object(ctx, mapper, own, func(_, says, hint string) strictyaml.Problem {
+		tried.Refused, err = quiet.object(ctx, own, func(_, says, hint string) strictyaml.Problem {
 			return strictyaml.Problem{Message: "the run's own namespace: " + says, Hint: cmp.Or(hint, "--namespace NAME runs in one that exists")}
 		})
 	}
 	if err == nil {
 		var found []strictyaml.Problem
-		found, err = in.object(ctx, mapper, canary, func(_, says, hint string) strictyaml.Problem {
+		found, err = in.object(ctx, canary, func(_, says, hint string) strictyaml.Problem {
 			return strictyaml.Problem{Message: "the canary, the pod by which the watch is measured: " + says, Hint: hint}
 		})
-		problems = append(problems, found...)
+		tried.Refused = append(tried.Refused, found...)
 	}
 	for j := range v.Config.Jobs {
 		job := &v.Config.Jobs[j]
@@ -220,11 +232,11 @@ func Refusals(ctx context.Context, c *api.Client, namespace string, v prepared.V
 			m := &Maker{job: job, jobIndex: j, index: o, template: v.Templates[j][o], ids: ids, mapper: mapper}
 			var found []strictyaml.Problem
 			if found, err = in.entry(ctx, m); err == nil {
-				problems = append(problems, found...)
+				tried.Refused = append(tried.Refused, found...)
 			}
 		}
 	}
-	return problems, unknown, err
+	return tried, err
 }
 
 // trial sends dry runs of objects in one namespace.
@@ -232,7 +244,9 @@ type trial struct {
 	client    *api.Client
 	namespace string
 	params    workload.Params
+	made      *Made
 	unknown   func(what string, err error)
+	ignored   func(field strictyaml.Problem)
 }
 
 func (t trial) entry(ctx context.Context, m *Maker) (problems []strictyaml.Problem, err error) {
@@ -244,7 +258,10 @@ func (t trial) entry(ctx context.Context, m *Maker) (problems []strictyaml.Probl
 		if doc.Unknown != nil {
 			return nil, doc.Unknown
 		}
-		found, err := t.object(ctx, m.mapper, doc.Object, func(path, says, hint string) strictyaml.Problem { return m.problem(i, path, says, hint) })
+		if t.made.lacks(doc.GroupVersionKind().GroupKind()) {
+			continue // an earlier job defines it
+		}
+		found, err := t.object(ctx, doc.Object, func(path, says, hint string) strictyaml.Problem { return m.problem(i, path, says, hint) })
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", m.template.Name(), err)
 		}
@@ -255,9 +272,15 @@ func (t trial) entry(ctx context.Context, m *Maker) (problems []strictyaml.Probl
 
 // object returns the server's refusals of an object, and of the pods that a controller would make of it,
 // which would meet them long afterwards. at makes a problem with a path.
-func (t trial) object(ctx context.Context, mapper meta.RESTMapper, doc map[string]any, at func(path, says, hint string) strictyaml.Problem) (problems []strictyaml.Problem, err error) {
+func (t trial) object(ctx context.Context, doc map[string]any, at func(path, says, hint string) strictyaml.Problem) (problems []strictyaml.Problem, err error) {
 	u := unstructured.Unstructured{Object: doc}
-	reply, err := t.ask(ctx, mapper, u)
+	reply, err := t.ask(ctx, u, metav1.FieldValidationStrict)
+	if err != nil && ctx.Err() == nil && strictField.MatchString(err.Error()) {
+		for _, r := range refusals(err) {
+			t.ignored(at(r.path, r.says, ""))
+		}
+		reply, err = t.ask(ctx, u, metav1.FieldValidationIgnore)
+	}
 	if final(err) {
 		return nil, t.client.Unreachable(err)
 	}
@@ -271,7 +294,7 @@ func (t trial) object(ctx context.Context, mapper meta.RESTMapper, doc map[strin
 	if err != nil || pod == nil {
 		return nil, err
 	}
-	reply, err = t.ask(ctx, mapper, *pod)
+	reply, err = t.ask(ctx, *pod, metav1.FieldValidationIgnore)
 	if final(err) {
 		return nil, t.client.Unreachable(err)
 	}
@@ -294,9 +317,9 @@ func final(err error) bool {
 // trialPatience bounds the retries of a dry run. By default a slow webhook ends it after 10 s.
 const trialPatience = 15 * time.Second
 
-func (t trial) ask(ctx context.Context, mapper meta.RESTMapper, u unstructured.Unstructured) (answer api.Reply, err error) {
+func (t trial) ask(ctx context.Context, u unstructured.Unstructured, fields string) (answer api.Reply, err error) {
 	gvk := u.GroupVersionKind()
-	mapping, err := mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	mapping, err := t.made.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
 		return answer, err
 	}
@@ -312,7 +335,7 @@ func (t trial) ask(ctx context.Context, mapper meta.RESTMapper, u unstructured.U
 	if err != nil {
 		return answer, err
 	}
-	query := url.Values{"dryRun": {metav1.DryRunAll}, "fieldValidation": {metav1.FieldValidationStrict}}
+	query := url.Values{"dryRun": {metav1.DryRunAll}, "fieldValidation": {fields}}
 	request, err := t.client.Request(ctx, http.MethodPost, api.Collection(mapping.Resource, namespace), query, "application/json", body)
 	if err != nil {
 		return answer, err
@@ -330,6 +353,8 @@ func (t trial) refused(u unstructured.Unstructured, reply api.Reply, err error) 
 	switch {
 	case err == nil:
 		return nil
+	case mistaken(reply, err) && t.made.missing(err.Error()):
+		return nil // it is made before
 	case mistaken(reply, err):
 		return refusals(err)
 	}

@@ -1,6 +1,7 @@
 package create
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -69,17 +70,20 @@ func TestRepeatedNames(t *testing.T) {
 		job   kubeburner.Job
 		names []string
 		want  string
+		whole bool
 	}{
-		{"names by iteration and replica", kubeburner.Job{Objects: []kubeburner.Object{{Replicas: 3}}}, []string{"a-{{.Iteration}}-{{.Replica}}"}, ""},
-		{"the same in each iteration", kubeburner.Job{Objects: []kubeburner.Object{{Replicas: 1}}}, []string{"a"}, "in iteration 0, replica 1 and in iteration 1, replica 1"},
-		{"the same for each replica", kubeburner.Job{Objects: []kubeburner.Object{{Replicas: 2}}}, []string{"a-{{.Iteration}}"}, "in iteration 0, replica 1 and in iteration 0, replica 2"},
-		{"each iteration has a namespace", kubeburner.Job{Namespace: "n", NamespacedIterations: true, IterationsPerNamespace: 1, Objects: []kubeburner.Object{{Replicas: 1}}}, []string{"a"}, ""},
-		{"two iterations share one", kubeburner.Job{Namespace: "n", NamespacedIterations: true, IterationsPerNamespace: 2, Objects: []kubeburner.Object{{Replicas: 1}}}, []string{"a"}, "twice"},
-		{"it is made once", kubeburner.Job{Objects: []kubeburner.Object{{Replicas: 1, RunOnce: true}}}, []string{"a"}, ""},
-		{"it is made every fifth iteration", kubeburner.Job{Objects: []kubeburner.Object{{Replicas: 1, RepeatEveryNIterations: 5}}}, []string{"a"}, "in iteration 5"},
-		{"two templates", kubeburner.Job{Objects: []kubeburner.Object{{Replicas: 1}, {Replicas: 1}}}, []string{"a-{{.Iteration}}", "a-{{.Iteration}}"}, "of t0.yml"},
+		{"names by iteration and replica", kubeburner.Job{Objects: []kubeburner.Object{{Replicas: 3}}}, []string{"a-{{.Iteration}}-{{.Replica}}"}, "", false},
+		{"the same in each iteration", kubeburner.Job{Objects: []kubeburner.Object{{Replicas: 1}}}, []string{"a"}, "in iteration 0, replica 1 and in iteration 1, replica 1", false},
+		{"the same for each replica", kubeburner.Job{Objects: []kubeburner.Object{{Replicas: 2}}}, []string{"a-{{.Iteration}}"}, "in iteration 0, replica 1 and in iteration 0, replica 2", false},
+		{"each iteration has a namespace", kubeburner.Job{Namespace: "n", NamespacedIterations: true, IterationsPerNamespace: 1, Objects: []kubeburner.Object{{Replicas: 1}}}, []string{"a"}, "", false},
+		{"two iterations share one", kubeburner.Job{Namespace: "n", NamespacedIterations: true, IterationsPerNamespace: 2, Objects: []kubeburner.Object{{Replicas: 1}}}, []string{"a"}, "twice", false},
+		{"it is made once", kubeburner.Job{Objects: []kubeburner.Object{{Replicas: 1, RunOnce: true}}}, []string{"a"}, "", false},
+		{"it is made every fifth iteration", kubeburner.Job{Objects: []kubeburner.Object{{Replicas: 1, RepeatEveryNIterations: 5}}}, []string{"a"}, "in iteration 5", false},
+		{"one iteration that a run does not exceed", kubeburner.Job{JobIterations: 1, Objects: []kubeburner.Object{{Replicas: 1}}}, []string{"a"}, "", true},
+		{"one iteration, which an axis raises", kubeburner.Job{JobIterations: 1, Objects: []kubeburner.Object{{Replicas: 1}}}, []string{"a"}, "in iteration 1", false},
+		{"two templates", kubeburner.Job{Objects: []kubeburner.Object{{Replicas: 1}, {Replicas: 1}}}, []string{"a-{{.Iteration}}", "a-{{.Iteration}}"}, "of t0.yml", false},
 	} {
-		tt.job.JobIterations = 100
+		tt.job.JobIterations = cmp.Or(tt.job.JobIterations, 100)
 		v := prepared.Variant{Config: &kubeburner.Config{Jobs: []kubeburner.Job{tt.job}}, Templates: [][]*kubeburner.Template{nil}}
 		for i, name := range tt.names {
 			template, err := kubeburner.CompileTemplate(fmt.Sprintf("t%d.yml", i), fmt.Sprintf(cm, name), kubeburner.TemplateOptions{})
@@ -88,7 +92,7 @@ func TestRepeatedNames(t *testing.T) {
 			}
 			v.Templates[0] = append(v.Templates[0], template)
 		}
-		err := RepeatedNames(v, prepared.Identity{UUID: "u", Run: "r"})
+		err := RepeatedNames(v, prepared.Identity{UUID: "u", Run: "r"}, tt.whole)
 		if (err == nil) != (tt.want == "") || err != nil && (!strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), ".yml:3: metadata.name: ConfigMap ")) {
 			t.Errorf("%s: %v, want %q", tt.why, err, tt.want)
 		}

@@ -41,6 +41,13 @@ func (h *Holdings) fill(slot string, units int) {
 	h.units[slot] = units
 }
 
+// filled reports whether the run has made the objects of a slot, and not removed them.
+func (h *Holdings) filled(slot string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.units[slot] > 0
+}
+
 // release notes that the run has emptied a slot, and returns it if it was filled.
 func (h *Holdings) release(slot string) (slots []string) {
 	h.mu.Lock()
@@ -165,7 +172,7 @@ func (h *Holdings) makeNamespace(ctx context.Context, name string, job *kubeburn
 		return h.Client.Typed.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 	})
 	if apierrors.IsAlreadyExists(err) {
-		return system.Mistakef("", "namespace %s exists and is not of this run", name)
+		return system.Mistakef("--namespace "+name+" runs in it, and leaves it; or name another one in the configuration", "namespace %s exists and is not of this run", name)
 	}
 	if err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
@@ -45,6 +46,7 @@ type manifest struct {
 	latency     string // the annotation of a planted start latency, "" for none
 	begins      bool   // says that it is a request, by method, to an object that was set up
 	method      string
+	answered    func(body []byte) // takes the object after the request, or nil
 }
 
 // Maker makes the manifests of one entry of a job's objects.
@@ -52,6 +54,8 @@ type Maker struct {
 	job      *kubeburner.Job
 	jobIndex int
 	index    int // of the entry
+	first    int // index of its first document among those of the job, which kube-burner's label counts
+	docs     int
 	template *kubeburner.Template
 	ids      prepared.Identity
 	mapper   meta.RESTMapper
@@ -60,15 +64,15 @@ type Maker struct {
 	later    bool               // made when an object reaches a milestone
 	all      *Rendering
 	kinds    []schema.GroupVersionKind // distinct, that it makes
-	waits    []*awaited                // awaited besides pods
-	chooses  *choice                   // the objects that it changes instead of making any, or nil
+	// elsewhere lists the kinds of objects that lie outside of the job's namespaces.
+	elsewhere []schema.GroupVersionKind
+	waits     []*awaited // awaited besides pods
+	chooses   *choice    // the objects that it changes instead of making any, or nil
 
 	units    int
 	pods     []corev1.PodSpec
-	latency  bool     // plants start latencies
-	onlyPods bool     // makes nothing else
-	unknown  []string // fields of the first iteration that the API lacks
-	begun    bool     // unknown is complete
+	latency  bool // plants start latencies
+	onlyPods bool // makes nothing else
 
 	fast []fastManifest // nil where each slot must be rendered
 }
@@ -81,20 +85,22 @@ type fastManifest struct {
 	namespace          string // in the document, "" for the slot's
 }
 
-func newMaker(job *kubeburner.Job, jobIndex, index int, template *kubeburner.Template, ids prepared.Identity, mapper meta.RESTMapper, objects *described.Objects) (*Maker, error) {
+func (r *Rendering) newMaker(job *kubeburner.Job, jobIndex, index, first int, template *kubeburner.Template, ids prepared.Identity) (*Maker, error) {
+	objects := r.objects
 	m := &Maker{
-		job: job, jobIndex: jobIndex, index: index, template: template, ids: ids, mapper: mapper, onlyPods: true,
-		objects: objects, stage: -1,
+		job: job, jobIndex: jobIndex, index: index, first: first, template: template, ids: ids, mapper: r.made, onlyPods: true,
+		objects: objects, stage: -1, all: r,
 	}
 	if objects != nil {
 		m.stage = slices.IndexFunc(objects.SetUp, func(s described.SetUp) bool { return s.Job == job.Name })
 		m.later = slices.ContainsFunc(objects.Then, func(t described.Then) bool { return t.Job == job.Name })
 	}
-	first := kubeburner.Slot{Object: index, Iteration: 0, Replica: 1, Namespace: job.NamespaceOf(0)}
-	docs, err := template.Render(m.vars(first))
+	sample := kubeburner.Slot{Object: index, Iteration: 0, Replica: 1, Namespace: job.NamespaceOf(0)}
+	docs, err := template.Render(m.vars(sample))
 	if err != nil {
 		return nil, err
 	}
+	m.docs = len(docs)
 	var kinds []schema.GroupVersionKind
 	for i, doc := range docs {
 		typed, err := m.prepare(doc, i, "0", "1")
@@ -105,9 +111,12 @@ func newMaker(job *kubeburner.Job, jobIndex, index int, template *kubeburner.Tem
 		if kinds = append(kinds, gvk); !slices.Contains(m.kinds, gvk) {
 			m.kinds = append(m.kinds, gvk)
 		}
-		made, err := m.manifest(doc, typed, i, first)
+		made, err := m.manifest(doc, typed, i, sample)
 		if err != nil {
 			return nil, system.Mistakef("", "%w", err)
+		}
+		if made.namespace != sample.Namespace && !slices.Contains(m.elsewhere, gvk) {
+			m.elsewhere = append(m.elsewhere, gvk)
 		}
 		m.units += made.units
 		m.onlyPods = m.onlyPods && made.kind == "Pod"
@@ -116,7 +125,6 @@ func newMaker(job *kubeburner.Job, jobIndex, index int, template *kubeburner.Tem
 			m.pods = append(m.pods, *spec)
 		}
 	}
-	m.begun = true
 	if m.waits, err = m.awaitedOf(kinds); err != nil {
 		return nil, system.Mistakef("", "%w", err)
 	}
@@ -124,15 +132,27 @@ func newMaker(job *kubeburner.Job, jobIndex, index int, template *kubeburner.Tem
 	return m, nil
 }
 
+// selector returns the labels of all objects that the entry makes.
+func (m *Maker) selector() string {
+	var indexes []string
+	for i := range m.docs {
+		indexes = append(indexes, strconv.Itoa(m.first+i))
+	}
+	return labels.Set{api.LabelRun: m.ids.Run, kubeburner.LabelJob: m.job.Name}.String() + "," + kubeburner.LabelIndex + " in (" + strings.Join(indexes, ",") + ")"
+}
+
 func (m *Maker) vars(s kubeburner.Slot) kubeburner.Vars {
 	return kubeburner.Vars{
-		Iteration: s.Iteration, Replica: s.Replica, JobName: m.job.Name, UUID: m.ids.UUID, RunID: m.ids.Run,
+		Iteration: s.Iteration / max(1, m.job.Objects[m.index].RepeatEveryNIterations), Replica: s.Replica, JobName: m.job.Name, UUID: m.ids.UUID, RunID: m.ids.Run,
 		Input: m.job.Objects[m.index].InputVars,
 	}
 }
 
 // specialise prepares fast manifests, if the template allows them.
 func (m *Maker) specialise(docs int) {
+	if m.job.Objects[m.index].RepeatEveryNIterations > 1 {
+		return // its template and its labels have different iterations
+	}
 	pattern, ok := m.template.Specialise(m.vars(kubeburner.Slot{Replica: 1}))
 	if !ok || len(pattern.Docs) != docs {
 		return
@@ -166,17 +186,17 @@ func (m *Maker) slotLabel(doc int, iteration, replica string) string {
 // prepare labels a document and converts it to its built-in type, if any; numbers may be marks.
 func (m *Maker) prepare(doc map[string]any, index int, iteration, replica string) (runtime.Object, error) {
 	object := &m.job.Objects[m.index]
-	labels := kubeburner.Identity{
-		UUID: m.ids.UUID, RunID: m.ids.Run, Job: m.job.Name, Object: m.index, Group: object.Group.ID,
+	own := kubeburner.Identity{
+		UUID: m.ids.UUID, RunID: m.ids.Run, Job: m.job.Name, Object: m.first + index, Group: object.Group.ID,
 		Iteration: iteration, Replica: replica,
 	}.Labels()
-	labels[api.LabelManagedBy], labels[api.LabelRun] = api.ManagedBy, m.ids.Run
+	own[api.LabelManagedBy], own[api.LabelRun] = api.ManagedBy, m.ids.Run
 	pods, perNode := kubeburner.PodsOf(doc)
 	u := unstructured.Unstructured{Object: doc}
 	if m.objects == nil && (pods > 0 || perNode) && u.GetKind() != "Pod" {
-		labels[api.LabelSlot] = m.slotLabel(index, iteration, replica)
+		own[api.LabelSlot] = m.slotLabel(index, iteration, replica)
 	}
-	if err := kubeburner.InjectLabels(doc, labels); err != nil {
+	if err := kubeburner.InjectLabels(doc, own); err != nil {
 		return nil, m.mistake(index, "metadata", err.Error())
 	}
 	gvk := u.GroupVersionKind()
@@ -187,16 +207,7 @@ func (m *Maker) prepare(doc map[string]any, index int, iteration, replica string
 	if err != nil {
 		return nil, nil
 	}
-	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(doc, typed, true)
-	if strict, ok := runtime.AsStrictDecodingError(err); ok {
-		for _, e := range strict.Errors() {
-			text := fmt.Sprintf("%s: %s: %v", m.template.Name(), gvk.Kind, e)
-			if !m.begun && !slices.Contains(m.unknown, text) {
-				m.unknown = append(m.unknown, text)
-			}
-		}
-		err = nil
-	}
+	err = runtime.DefaultUnstructuredConverter.FromUnstructured(doc, typed) // the server's dry run reports unknown fields
 	if err != nil {
 		return nil, m.otherType(doc, index, gvk, err)
 	}
@@ -232,8 +243,10 @@ func (m *Maker) manifest(doc map[string]any, typed runtime.Object, index int, s 
 		}
 	} else {
 		pods, perNode := kubeburner.PodsOf(doc)
-		if perNode {
+		if perNode && len(m.all.nodes) == 0 {
 			return manifest{}, fmt.Errorf("%s: a DaemonSet's number of pods depends on the nodes, which this axis does not support", m.template.Name())
+		} else if perNode {
+			pods = m.all.landing(typed)
 		}
 		made.units, made.grouped = pods, pods > 0 && gvk.Kind != "Pod"
 		if gvk.Kind == "Pod" {
@@ -310,6 +323,24 @@ func (m *Maker) makeFast(s kubeburner.Slot) ([]manifest, error) {
 		made[i] = out
 	}
 	return made, nil
+}
+
+// landing counts the nodes on which a DaemonSet runs a pod.
+func (r *Rendering) landing(daemon runtime.Object) (n int) {
+	spec := PodSpecOf(daemon)
+	if spec == nil {
+		return 0
+	}
+	// Its controller tolerates these taints for it.
+	for _, taint := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeDiskPressure, corev1.TaintNodeMemoryPressure, corev1.TaintNodePIDPressure, corev1.TaintNodeUnschedulable} {
+		spec.Tolerations = append(spec.Tolerations, corev1.Toleration{Key: taint, Operator: corev1.TolerationOpExists})
+	}
+	for _, node := range r.nodes {
+		if follow.PodFits(node, spec) {
+			n++
+		}
+	}
+	return n
 }
 
 // PodSpecOf returns the spec of the pods that an object is or makes, or nil.

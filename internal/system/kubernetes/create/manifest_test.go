@@ -2,16 +2,30 @@ package create
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/described"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
+
+// makerFor makes the only entry of a job.
+func makerFor(t *testing.T, job *kubeburner.Job, template *kubeburner.Template, mapper meta.RESTMapper, objects *described.Objects) (*Maker, error) {
+	t.Helper()
+	v := prepared.Variant{Config: &kubeburner.Config{Jobs: []kubeburner.Job{*job}}, Templates: [][]*kubeburner.Template{{template}}}
+	r, err := Render(v, prepared.Identity{UUID: "u", Run: "r"}, mapper, objects, nil)
+	if err != nil {
+		return nil, err
+	}
+	return r.makers[0][0], nil
+}
 
 // What is made from a sample with marks is what rendering makes.
 func TestManifestsWithoutRendering(t *testing.T) {
@@ -32,7 +46,7 @@ func TestManifestsWithoutRendering(t *testing.T) {
 			t.Fatal(err)
 		}
 		job := &kubeburner.Job{Name: "j", Namespace: "ns", NamespacedIterations: true, Objects: []kubeburner.Object{{Replicas: 2}}}
-		m, err := newMaker(job, 0, 0, template, prepared.Identity{UUID: "u", Run: "r"}, mapper, objects)
+		m, err := makerFor(t, job, template, mapper, objects)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +83,7 @@ func TestNamesLeadNowhere(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m, err := newMaker(job, 0, 0, template, prepared.Identity{UUID: "u", Run: "r"}, mapper, nil)
+			m, err := makerFor(t, job, template, mapper, nil)
 			if err == nil {
 				_, err = m.make(kubeburner.Slot{Replica: 1, Namespace: "ns"})
 			}
@@ -103,7 +117,7 @@ func TestThresholdsOfNoPods(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := &kubeburner.Config{Global: kubeburner.Global{Measurements: tt.measurements}, Jobs: []kubeburner.Job{{Name: "j", Namespace: "ns", Objects: []kubeburner.Object{{Replicas: tt.replicas}}}}}
-		_, err = Render(prepared.Variant{Config: c, Templates: [][]*kubeburner.Template{{template}}}, prepared.Identity{UUID: "u", Run: "r"}, mapper, nil)
+		_, err = Render(prepared.Variant{Config: c, Templates: [][]*kubeburner.Template{{template}}}, prepared.Identity{UUID: "u", Run: "r"}, mapper, nil, nil)
 		if (err != nil) != tt.refused || err != nil && !strings.Contains(err.Error(), "Ready p99 <= 5s") {
 			t.Errorf("%s: %v", tt.why, err)
 		}
@@ -118,6 +132,53 @@ func TestCountOf(t *testing.T) {
 	}{{1, "Pod", "1 Pod"}, {7, "Pod", "7 Pods"}, {2, "NetworkPolicy", "2 NetworkPolicies"}, {0, "Ingress", "0 Ingresses"}, {2, "VirtualMachine", "2 VirtualMachines"}} {
 		if got := countOf(c.n, c.kind); got != c.want {
 			t.Errorf("%s, want %s", got, c.want)
+		}
+	}
+}
+
+// The label kube-burner.io/index counts documents, without those of entries that make nothing; the iteration of a
+// template counts how often its object was made before, that of the label counts all iterations.
+func TestLabelsCountAsThere(t *testing.T) {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
+	const text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 'a-{{.Iteration}}'}\n"
+	var templates []*kubeburner.Template
+	for _, text := range []string{text + "---\n" + text, text, text} {
+		template, err := kubeburner.CompileTemplate("t", text, kubeburner.TemplateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		templates = append(templates, template)
+	}
+	c := &kubeburner.Config{Jobs: []kubeburner.Job{{Name: "j", Namespace: "ns", Objects: []kubeburner.Object{{Replicas: 1}, {Replicas: 0}, {Replicas: 1, RepeatEveryNIterations: 2}}}}}
+	r, err := Render(prepared.Variant{Config: c, Templates: [][]*kubeburner.Template{templates}}, prepared.Identity{UUID: "u", Run: "r"}, mapper, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for s := range c.Jobs[0].Slots(4, 5) {
+		made, err := r.makers[0][s.Object].make(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range made {
+			var object runtime.Unknown
+			if _, _, err := protobufSerializer.Decode(m.body, nil, &object); err != nil {
+				t.Fatal(err)
+			}
+			var config corev1.ConfigMap
+			if err := config.Unmarshal(object.Raw); err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, config.Name+" "+config.Labels[kubeburner.LabelIndex]+" "+config.Labels[kubeburner.LabelIteration])
+		}
+	}
+	if want := []string{"a-4 0 4", "a-4 1 4", "a-2 2 4"}; !slices.Equal(got, want) {
+		t.Errorf("made %q, want %q", got, want)
+	}
+	for i, want := range []string{"0,1", "", "2"} {
+		if selector := r.makers[0][i].selector(); want != "" && !strings.HasSuffix(selector, kubeburner.LabelIndex+" in ("+want+")") {
+			t.Errorf("entry %d is selected by %s", i, selector)
 		}
 	}
 }

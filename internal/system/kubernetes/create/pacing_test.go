@@ -34,17 +34,36 @@ func TestPacing(t *testing.T) {
 				}
 				return n
 			}, []record.Micros{0, 0, 700 * ms, 700 * ms}},
+		{"groups, each of all iterations, after the one before is ready and its pause", []kubeburner.Job{{QPS: 1000, Burst: 10, WaitWhenFinished: true, PodWait: true, JobIterations: 2, Objects: []kubeburner.Object{
+			{Replicas: 1, Group: kubeburner.Group{ID: 2}}, {Replicas: 1, Group: kubeburner.Group{PauseBeforeGC: time.Second}}}}}, 0,
+			func(now record.Micros, n int) int {
+				if now < 700*ms {
+					return 0
+				}
+				return n
+			}, []record.Micros{0, 0, 1700 * ms, 1700 * ms}},
+		{"groups that are not waited for", []kubeburner.Job{{QPS: 1000, Burst: 10, JobIterations: 2, Objects: []kubeburner.Object{{Replicas: 1}, {Replicas: 1, Group: kubeburner.Group{ID: 1}}}}}, 0,
+			func(record.Micros, int) int { return 0 }, []record.Micros{0, 0, 0, 0}},
 		{"a pause after the job before", []kubeburner.Job{job(kubeburner.Job{QPS: 1, Burst: 1, JobPause: 3 * time.Second}, 1), job(kubeburner.Job{QPS: 1000, Burst: 9}, 1)}, 1, nil, []record.Micros{3000 * ms, 3000 * ms}},
 		{"two jobs in one level", []kubeburner.Job{job(kubeburner.Job{QPS: 1000, Burst: 9, JobPause: time.Second, WaitWhenFinished: true}, 1), job(kubeburner.Job{QPS: 1000, Burst: 9}, 1)}, 0, nil, []record.Micros{0, 0, 1000 * ms, 1000 * ms}},
 	} {
 		r := &Rendering{config: &kubeburner.Config{Jobs: tt.jobs}}
 		for j := range tt.jobs {
-			r.makers = append(r.makers, []*Maker{{job: &r.config.Jobs[j], jobIndex: j, stage: -1, units: 1, all: r}})
+			var makers []*Maker
+			for o := range tt.jobs[j].Objects {
+				makers = append(makers, &Maker{job: &r.config.Jobs[j], jobIndex: j, index: o, stage: -1, units: 1, all: r})
+			}
+			r.makers = append(r.makers, makers)
 		}
 		p := Population{Rendering: r, Jobs: tt.begin}
 		load, err := p.PlanJobs(len(tt.jobs))
 		if err != nil {
 			t.Fatal(err)
+		}
+		for i := range load.Slots { // by group, then iteration
+			if i > 0 && load.Slots[i].maker.jobIndex == load.Slots[i-1].maker.jobIndex && load.Slots[i].group().ID < load.Slots[i-1].group().ID {
+				t.Errorf("%s: request %d is of an earlier group", tt.why, i)
+			}
 		}
 		now, asked := record.Micros(0), 0
 		paced := p.Pacing(load.Slots, func() record.Micros { return now }, func() int {

@@ -1,7 +1,6 @@
 package create
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -22,11 +21,17 @@ type Rendering struct {
 	makers  [][]*Maker         // by job and object
 	objects *described.Objects // nil for pods
 	Params  workload.Params    // of the Variant
+	made    *Made
+	nodes   []*corev1.Node
 }
 
-// Render prepares a variant for a run.
-func Render(v prepared.Variant, ids prepared.Identity, mapper meta.RESTMapper, objects *described.Objects) (*Rendering, error) {
-	r := &Rendering{config: v.Config, objects: objects, Params: v.Params}
+// Render prepares a variant for a run. nodes are those that a DaemonSet may run on; without any, none is taken.
+func Render(v prepared.Variant, ids prepared.Identity, cluster meta.RESTMapper, objects *described.Objects, nodes []*corev1.Node) (*Rendering, error) {
+	mapper, err := MadeBy(v, ids, cluster)
+	if err != nil {
+		return nil, err
+	}
+	r := &Rendering{config: v.Config, objects: objects, Params: v.Params, made: mapper, nodes: nodes}
 	if err := r.knowsStages(); err != nil {
 		return nil, err
 	}
@@ -36,11 +41,11 @@ func Render(v prepared.Variant, ids prepared.Identity, mapper meta.RESTMapper, o
 			return nil, err
 		}
 		var makers []*Maker
+		first := 0
 		for o := range job.Objects {
 			var m *Maker
-			var err error
 			if job.Creates() {
-				m, err = newMaker(job, j, o, v.Templates[j][o], ids, mapper, objects)
+				m, err = r.newMaker(job, j, o, first, v.Templates[j][o], ids)
 			} else {
 				m, err = newChooser(job, j, o, v.Templates[j][o], ids, mapper)
 			}
@@ -48,6 +53,9 @@ func Render(v prepared.Variant, ids prepared.Identity, mapper meta.RESTMapper, o
 				return nil, err
 			}
 			makers = append(makers, m)
+			if job.Objects[o].Replicas > 0 {
+				first += m.docs
+			}
 		}
 		r.makers = append(r.makers, makers)
 	}
@@ -102,17 +110,6 @@ func (r *Rendering) PodSpecs() (pods []corev1.PodSpec, plants bool) {
 	return pods, plants
 }
 
-// UnknownFields lists the fields of the load that the API lacks.
-func (r *Rendering) UnknownFields() []string {
-	set := make(map[string]bool)
-	for _, m := range slices.Concat(r.makers...) {
-		for _, u := range m.unknown {
-			set[u] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(set))
-}
-
 // Population counts what was requested since the target was last empty.
 type Population struct {
 	*Rendering       // of the present arm
@@ -146,6 +143,8 @@ type PlannedSlot struct {
 	asking *asking // its request to a chosen object, or nil
 }
 
+func (p PlannedSlot) group() kubeburner.Group { return p.maker.job.Objects[p.maker.index].Group }
+
 // ofJob returns a job's manifests for the iteration and replica of a slot.
 func (p PlannedSlot) ofJob(name string) (list []manifest, err error) {
 	all := p.maker.all
@@ -170,6 +169,14 @@ type Raising struct {
 	parts []part // in order, for a configuration as it stands
 }
 
+// grouped orders the slots of each job by the groups of their objects, as each group is made whole.
+func (r Raising) grouped() Raising {
+	for _, p := range r.parts {
+		slices.SortStableFunc(r.Slots[p.first:p.last], func(a, b PlannedSlot) int { return a.group().ID - b.group().ID })
+	}
+	return r
+}
+
 // follows reports whether a job has as many iterations as the last one.
 func (p *Population) follows(job int) bool {
 	return slices.ContainsFunc(p.makers[job], func(m *Maker) bool { return m.stage >= 0 && !m.objects.SetUp[m.stage].Once })
@@ -189,7 +196,7 @@ func (p *Population) Plan(want int) (Raising, error) {
 			}
 		}
 		if p.Units+r.Units+n > want {
-			return r, nil
+			return r.grouped(), nil
 		}
 		p.iterate(&r)
 	}
@@ -201,7 +208,7 @@ func (p *Population) PlanIterations(want int) Raising {
 	for p.Iterations < want {
 		p.iterate(&r)
 	}
-	return r
+	return r.grouped()
 }
 
 // PlanJobs lists the slots of the jobs up to number want, from 1, that were not made yet, each whole.
@@ -212,7 +219,7 @@ func (p *Population) PlanJobs(want int) (r Raising, err error) {
 	for ; p.Jobs < want; p.Jobs++ {
 		p.take(&r, p.Jobs, 0, p.config.Jobs[p.Jobs].JobIterations)
 	}
-	return r, nil
+	return r.grouped(), nil
 }
 
 // before begins with the earlier jobs that were not made yet and do not follow the last one.

@@ -1,9 +1,11 @@
 package create
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -25,6 +27,7 @@ type Script struct {
 	population *Population // counts the requested objects, inPlace the existing ones
 	inPlace    func() int
 	unwatch    context.CancelFunc
+	going      []going // not waited for yet
 }
 
 // part is a job of a level with its iterations and slots, or one entry of a job that creates nothing.
@@ -36,6 +39,7 @@ type part struct {
 	chosen        *chosen
 	only          func(target) bool // filters the chosen objects; nil keeps all
 	again         bool              // makes deleted objects again
+	later         bool              // is waited for with a later part
 }
 
 // Script returns the script of a planned level. within says which namespaces are the run's, and inPlace
@@ -47,9 +51,21 @@ func (s *Sender) Script(p *Population, load *Raising, settled, inPlace func() in
 			x.parts = append(x.parts, of)
 			continue
 		}
-		for _, m := range p.makers[of.job] {
-			of.chooses = m
-			x.parts = append(x.parts, of)
+		job := &p.config.Jobs[of.job]
+		steps := []part{of} // of the iterations
+		if job.ExecutionMode == kubeburner.Sequential {
+			steps = nil
+			for i := of.from; i < of.to; i++ {
+				step := of
+				step.from, step.to = i, i+1
+				steps = append(steps, step)
+			}
+		}
+		for _, step := range steps {
+			for i, m := range p.makers[of.job] {
+				step.chooses, step.later = m, job.JobType != kubeburner.Delete && !job.ObjectWait && i < len(p.makers[of.job])-1
+				x.parts = append(x.parts, step)
+			}
 		}
 	}
 	return x
@@ -78,9 +94,13 @@ func (x *Script) more(ctx context.Context) (requests, units int, err error) {
 			if x.present.slots, err = x.present.askings(); err != nil {
 				return 0, 0, err
 			}
-			// A deletion may find nothing, but a read that finds nothing does not pass.
-			if m := x.present.chooses; len(x.present.slots) == 0 && m.job.JobType != kubeburner.Delete {
-				x.unmet(m.job, m.chooses.kind, &unmetError{fmt.Sprintf("its labels select no %s", m.chooses.kind)})
+			// A deletion may find nothing, which its list shows; a read that finds nothing does not pass.
+			if m := x.present.chooses; len(x.present.slots) == 0 && x.churn == nil {
+				if m.job.JobType == kubeburner.Delete {
+					x.noted("list", m.job, m.chooses.kind, record.Slot{Outcome: record.SlotCreated, Code: http.StatusOK})
+				} else {
+					x.unmet(m.job, m.chooses.kind, &unmetError{fmt.Sprintf("its labels select no %s", m.chooses.kind)})
+				}
 			}
 		}
 		if x.present.again {
@@ -131,9 +151,18 @@ func (x *Script) watch(ctx context.Context) error {
 	}
 	ctx, x.unwatch = context.WithCancel(context.WithoutCancel(ctx))
 	if m := x.present.chooses; m != nil {
-		c := &chosen{there: make(map[string]target), leaving: make(map[string]bool)}
+		c := &chosen{there: make(map[string]target), leaving: make(map[string]bool), patched: make(map[string]int64)}
 		x.present.chosen = c
-		doubt := func() bool { n, _ := c.left(); return n > 0 }
+		for _, a := range m.waits {
+			if err := a.follow(ctx, x.sender.Run, x.within, x.sender.fail); err != nil {
+				return err
+			}
+		}
+		doubt := func() bool {
+			left, _ := c.left()
+			rolling, _ := c.rolling()
+			return left+rolling > 0
+		}
 		return watch(ctx, x.sender.Run, m.chooses.resource, m.chooses.selector, c, doubt, x.sender.fail)
 	}
 	for _, m := range x.makers() {
@@ -162,23 +191,22 @@ func (x *Script) end(ctx context.Context) error {
 	if x.present == nil {
 		return nil
 	}
-	defer x.unwatch()
-	job := &x.pacing.config.Jobs[x.present.job]
-	if m := x.present.chooses; m != nil {
-		chosen := x.present.chosen
-		x.present = nil
-		if !m.job.WaitForDeletion || m.job.JobType != kubeburner.Delete {
+	if p := x.present; p.chooses != nil {
+		x.present, x.going = nil, append(x.going, going{p.chosen, p.chooses, x.unwatch})
+		if p.later {
 			return nil
 		}
-		err := x.awaitGone(ctx, chosen, job.MaxWaitTimeout)
-		if err != nil && !x.unmet(job, m.chooses.kind, err) {
-			return err
-		}
-		if x.churn != nil && err != nil {
-			x.churn.over = true
+		all := x.going
+		x.going = nil
+		for _, g := range all {
+			if err := x.await(ctx, g); err != nil {
+				return err
+			}
 		}
 		return nil
 	}
+	defer x.unwatch()
+	job := &x.pacing.config.Jobs[x.present.job]
 	for _, m := range x.makers() {
 		for _, a := range m.waits {
 			if err := a.await(ctx, job.MaxWaitTimeout); err != nil && !x.unmet(job, a.kind, err) {
@@ -196,29 +224,73 @@ func (x *Script) end(ctx context.Context) error {
 	return nil
 }
 
+// going holds the chosen objects of a part, whose requests are waited for.
+type going struct {
+	*chosen
+	maker   *Maker
+	unwatch context.CancelFunc
+}
+
+// await waits until the chosen objects are gone, or are ready again.
+func (x *Script) await(ctx context.Context, g going) error {
+	defer g.unwatch()
+	job := g.maker.job
+	sequential := job.ExecutionMode == kubeburner.Sequential
+	var err error
+	switch {
+	case job.JobType == kubeburner.Delete && job.WaitForDeletion:
+		if err = x.awaitGone(ctx, g.chosen, job.MaxWaitTimeout); x.churn != nil && err != nil {
+			x.churn.over = true
+		}
+	case job.JobType == kubeburner.Delete, !job.Objects[g.maker.index].Wait, sequential && !job.WaitWhenFinished && !job.ObjectWait:
+		return nil
+	default:
+		err = awaitNone(ctx, job.MaxWaitTimeout, "not rolled out %v after they were changed", g.rolling)
+		for _, a := range g.maker.waits {
+			err = cmp.Or(err, a.await(ctx, job.MaxWaitTimeout))
+		}
+	}
+	if err != nil && !x.unmet(job, g.maker.chooses.kind, err) {
+		return err
+	}
+	return nil
+}
+
 // unmet records missing objects as a failed request; it reports false for another error.
 func (x *Script) unmet(job *kubeburner.Job, kind string, err error) bool {
 	what, is := errors.AsType[*unmetError](err)
 	if !is {
 		return false
 	}
-	now := x.sender.Clock.Now()
-	x.sender.Emit(&record.Slot{
-		Slot: "wait for " + kind + " of job " + job.Name, Resource: kind, Component: job.Name, Intended: now, Sent: now, Replied: now,
-		Outcome: record.SlotFailed, Error: fmt.Sprintf("job %s: %v", job.Name, what),
-	})
+	x.noted("wait for", job, kind, record.Slot{Outcome: record.SlotFailed, Error: fmt.Sprintf("job %s: %v", job.Name, what)})
 	return true
+}
+
+// noted records a request that no slot of a job makes.
+func (x *Script) noted(does string, job *kubeburner.Job, kind string, slot record.Slot) {
+	now := x.sender.Clock.Now()
+	slot.Slot, slot.Resource, slot.Component = does+" "+kind+" of job "+job.Name, kind, job.Name
+	slot.Intended, slot.Sent, slot.Replied = now, now, now
+	x.sender.Emit(&slot)
 }
 
 // awaitGone waits until the deleted objects are gone, with their dependents.
 func (x *Script) awaitGone(ctx context.Context, c *chosen, patience time.Duration) error {
-	bound, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	for {
+	return awaitNone(ctx, patience, "still there %v after they were deleted", func() (int, string) {
 		n, name := c.left()
 		if more := x.inPlace() - (x.pacing.before + x.pacing.asked - x.sender.holdings.Released()); n == 0 && more > 0 {
 			n, name = more, "pods"
 		}
+		return n, name
+	})
+}
+
+// awaitNone waits until no object is left of those that left counts; it names one after the patience.
+func awaitNone(ctx context.Context, patience time.Duration, why string, left func() (n int, name string)) error {
+	bound, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		n, name := left()
 		switch {
 		case n == 0:
 			return nil
@@ -226,7 +298,7 @@ func (x *Script) awaitGone(ctx context.Context, c *chosen, patience time.Duratio
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		default:
-			return &unmetError{fmt.Sprintf("%s still there %v after they were deleted, such as %s", record.Noun{One: "object is", Many: "objects are"}.Count(n), patience, name)}
+			return &unmetError{fmt.Sprintf("%s "+why+", such as %s", record.Noun{One: "object is", Many: "objects are"}.Count(n), patience, name)}
 		}
 	}
 }
@@ -240,10 +312,11 @@ type Pacing struct {
 	settled func() int
 	before  int // objects that earlier levels asked for
 
-	asked   int           // objects that this level has asked for
-	rate    record.Micros // the earliest time of a request by the rate
-	pause   record.Micros // and by a pause
-	started bool
+	asked    int           // objects that this level has asked for
+	rate     record.Micros // the earliest time of a request by the rate
+	pause    record.Micros // and by a pause
+	followed int           // the request for which nothing is waited for any more
+	started  bool
 }
 
 // Pacing returns the pacing of the slots of a level.
@@ -264,7 +337,16 @@ func (p *Pacing) Due(i int) bool {
 			p.pause = now + record.MicrosOf(slot.maker.all.config.Jobs[j-1].JobPause)
 		}
 	}
-	if i > 0 && !p.mayFollow(job, p.slots[i-1], slot) || now < max(p.rate, p.pause) {
+	if i > 0 && i != p.followed {
+		if !p.mayFollow(p.slots[i-1], slot) {
+			return false
+		}
+		if last := p.slots[i-1]; last.maker.jobIndex == slot.maker.jobIndex && last.group().ID != slot.group().ID {
+			p.pause = max(p.pause, now+record.MicrosOf(last.pauseOfGroup()))
+		}
+		p.followed = i
+	}
+	if now < max(p.rate, p.pause) {
 		return false
 	}
 	p.rate = max(p.rate, earliest) + record.MicrosOf(gap)
@@ -278,15 +360,27 @@ func (p *Pacing) Due(i int) bool {
 	return true
 }
 
-// mayFollow reports whether a slot may follow the last: after podWait or a job that waits, all must be ready.
-func (p *Pacing) mayFollow(job *kubeburner.Job, last, slot PlannedSlot) bool {
-	other := last.maker.jobIndex != slot.maker.jobIndex
-	if !other && (last.Iteration == slot.Iteration || !job.PodWait) || other && !last.maker.job.WaitWhenFinished && !last.maker.job.PodWait {
-		return true
+// mayFollow reports whether a slot may follow the last: after podWait, or a job or group that is waited for, all
+// must be ready. In a job with groups iterations are not waited for.
+func (p *Pacing) mayFollow(last, slot PlannedSlot) bool {
+	job := last.maker.job
+	waits := job.PodWait || job.WaitWhenFinished
+	if last.maker.jobIndex == slot.maker.jobIndex && last.group().ID == slot.group().ID {
+		waits = job.PodWait && last.Iteration != slot.Iteration && !slices.ContainsFunc(job.Objects, func(o kubeburner.Object) bool { return o.Group.ID != 0 })
 	}
-	return p.done() && !slices.ContainsFunc(p.makers[last.maker.jobIndex], func(m *Maker) bool {
-		return slices.ContainsFunc(m.waits, func(a *awaited) bool { return !a.done() })
+	return !waits || p.done() && !slices.ContainsFunc(p.makers[last.maker.jobIndex], func(m *Maker) bool {
+		return job.Objects[m.index].Group.ID <= last.group().ID && slices.ContainsFunc(m.waits, func(a *awaited) bool { return !a.done() })
 	})
+}
+
+// pauseOfGroup returns the pause after all objects of the slot's group are ready.
+func (p PlannedSlot) pauseOfGroup() (longest time.Duration) {
+	for _, o := range p.maker.job.Objects {
+		if o.Group.ID == p.group().ID {
+			longest = max(longest, o.Group.PauseBeforeGC)
+		}
+	}
+	return longest
 }
 
 // done reports whether all requested objects are ready or failed.

@@ -147,6 +147,9 @@ func (s *Sender) create(ctx context.Context, m *manifest, component string) reco
 			slot.Code, slot.Error, slot.Outcome = r.Code, "", record.SlotCreated
 			s.allowed.Store(true)
 			s.created(m, &slot, r.Body)
+			if m.answered != nil {
+				m.answered(r.Body)
+			}
 			return slot
 		case r.Code == http.StatusConflict && unsure && !overtaken:
 			return s.settle(ctx, m, slot, answersBefore, true)

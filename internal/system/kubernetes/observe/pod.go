@@ -75,6 +75,7 @@ type Pod struct {
 	Node      string
 	Phase     Phase
 	Deleting  bool
+	OfJob     bool  // a Job made it: it is to end
 	Created   int64 // server's time of creation, in seconds since 1970
 
 	Conditions [numConditions]Condition
@@ -113,6 +114,10 @@ func (p *Pod) News() *News {
 	}
 	ready := &p.Conditions[CondReady]
 	m.There = ready.True
+	if p.OfJob && p.Phase == PhaseSucceeded {
+		m.There, m.Done = true, false
+		reach(bitReady, ready.Stamp)
+	}
 	m.Lacks = Reason{ready.Reason, ready.Message}
 	// All pods wait for images, and containers may end well.
 	if !slices.Contains([]string{"", "ContainerCreating", "PodInitializing", "Completed"}, p.Trouble.Reason) {

@@ -442,6 +442,30 @@ func TestTracker(t *testing.T) {
 			Counts{Seen: 1, Failed: 1, Moved: 2},
 		},
 		{
+			"a Job's pod that ended well did what it was made for: it stays Ready",
+			func(tr *trial) {
+				ofJob := func(m *Pod) { m.OfJob = true }
+				tr.changed(up, ofJob)
+				tr.events = nil
+				tr.changed(up, ofJob, isNot(CondReady, "PodCompleted", ""), in(PhaseSucceeded), troubled("Completed", ""))
+				tr.Unfinished(tr.now)
+			},
+			"",
+			Counts{Seen: 1, Ready: 1, Moved: 1},
+		},
+		{
+			"a Job's pod that ended before anybody saw it Ready is Ready from then on, and one that failed is not",
+			func(tr *trial) {
+				ofJob := func(m *Pod) { m.OfJob = true }
+				tr.changed(on("n1"), ofJob)
+				tr.events = nil
+				tr.changed(on("n1"), ofJob, isNot(CondReady, "PodCompleted", ""), in(PhaseSucceeded), troubled("Completed", ""))
+				tr.changed(named("ns/b", "2"), on("n1"), ofJob, in(PhaseFailed), troubled("Error", "exit code 1"))
+			},
+			"2 a Ready\n3 b Created\n3 b Scheduled on n1\n3 b Error (exit code 1) failed",
+			Counts{Seen: 2, Ready: 1, Failed: 1, Moved: 3},
+		},
+		{
 			"a controller's pods have names of their own and tell whose slot they fill",
 			func(tr *trial) {
 				tr.changed(named("ns/d-x7f", "9"), fills("ns/d"), up)
@@ -593,8 +617,10 @@ func (f fact) after(m *Pod) fact {
 	}
 	f.reached[CondScheduled] = f.reached[CondScheduled] || m.Node != ""
 	f.started = f.started || m.Started
-	f.done = f.done || m.Phase == PhaseFailed || m.Phase == PhaseSucceeded
-	f.ready = m.Conditions[CondReady].True && !m.Deleting && !f.done
+	complete := m.OfJob && m.Phase == PhaseSucceeded
+	f.reached[CondReady] = f.reached[CondReady] || complete
+	f.done = f.done || m.Phase == PhaseFailed || m.Phase == PhaseSucceeded && !complete
+	f.ready = (complete || m.Conditions[CondReady].True) && !m.Deleting && !f.done
 	told := m.Trouble.Reason != "" && m.Trouble.Reason != "ContainerCreating"
 	deletedAfterReady := m.Deleting && f.reached[CondReady]
 	c := m.Conditions[CondScheduled]
@@ -627,6 +653,7 @@ func randomMessage(rng *rand.Rand) *Pod {
 	if rng.IntN(15) == 0 {
 		m.Phase = PhaseSucceeded
 	}
+	m.OfJob = rng.IntN(4) == 0
 	m.Deleting = rng.IntN(8) == 0
 	m.Started = rng.IntN(2) == 0
 	m.Restarts = rng.IntN(3)

@@ -29,6 +29,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/create"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/described"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/follow"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
 
@@ -47,6 +48,7 @@ type Demand struct {
 	Beyond    []ceiling.Right
 	Namespace string // an existing one for all objects, "" for the run's own
 	ToLoad    bool   // makes an unknown kind an error instead of a finding
+	AsItIs    bool   // is a configuration with its own waits
 }
 
 // Assessment holds a survey's conclusions about one workload.
@@ -57,11 +59,13 @@ type Assessment struct {
 
 	survey *Survey
 	toLoad bool
-	load   ceiling.Load
-	specs  []namedSpec
-	local  []string // distinct images that are in no registry
-	limits []namedLimits
-	quotas []ceiling.Quota
+	// anyNode says that the pods may select different nodes, and later ones others than these.
+	anyNode bool
+	load    ceiling.Load
+	specs   []namedSpec
+	local   []string // distinct images that are in no registry
+	limits  []namedLimits
+	quotas  []ceiling.Quota
 }
 
 // namedSpec is a pod of the workload, with its place.
@@ -81,7 +85,7 @@ type namedLimits struct {
 
 // Assess computes the workload's demands. The error is a mistake in it, or an *UnreachableError.
 func (s *Survey) Assess(ctx context.Context, d Demand) (*Assessment, error) {
-	l := &Assessment{survey: s, toLoad: d.ToLoad, Facts: ceiling.Facts{
+	l := &Assessment{survey: s, toLoad: d.ToLoad, anyNode: d.AsItIs && d.Means != observe.AxisPodsPerNode, Facts: ceiling.Facts{
 		Axis: d.Axis, AllNodes: len(s.nodes), NodesRead: s.nodesRead,
 		PodsRead: s.podsRead, Pods: s.pods, Addresses: s.addressed, Containers: s.containers,
 		Namespaces:       ceiling.Fact{Value: float64(len(s.namespaces)), Source: s.namespacesRead},
@@ -89,7 +93,11 @@ func (s *Survey) Assess(ctx context.Context, d Demand) (*Assessment, error) {
 		ServiceAddresses: s.serviceRanges, ServicesTaken: s.servicesTaken, PodAddresses: s.podRanges, OwnAddresses: s.ownAddresses, OpenShift: s.openShift,
 	}}
 	if d.Variant.Config != nil {
-		mapper, err := s.Mapper()
+		cluster, err := s.Mapper()
+		if err != nil {
+			return nil, err
+		}
+		mapper, err := create.MadeBy(d.Variant, prepared.Identity{UUID: d.UUID, Run: d.RunID}, cluster)
 		if err != nil {
 			return nil, err
 		}
@@ -150,7 +158,7 @@ func (l *Assessment) render(d Demand, mapper meta.RESTMapper) error {
 		labels := maps.Clone(job.NamespaceLabels)
 		if first := job.NamespaceOf(0); first != "" && first != d.Namespace {
 			if _, there := l.survey.namespaces[first]; there {
-				l.Found(record.SeverityError, "workload", "", "namespace %s exists and was not made by plimsoll: it is left alone", first)
+				l.Found(record.SeverityError, "workload", "--namespace "+first+" runs in it, and leaves it", "namespace %s exists and was not made by plimsoll: it is left alone", first)
 			}
 		}
 		for o := range job.Objects {
@@ -452,6 +460,9 @@ func (l *Assessment) place() {
 	}
 	if len(specs) == 0 {
 		specs = append(specs, corev1.PodSpec{})
+	}
+	if l.anyNode {
+		specs = nil
 	}
 	var nodes []*corev1.Node
 	for _, n := range l.survey.nodes {
