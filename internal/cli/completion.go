@@ -38,7 +38,7 @@ func complete(p *process.Process, root *cobra.Command) {
 	flags := map[string]completer{
 		"lab": labs, "axis": ofWorkload(axisNames), "set": ofWorkload(paramNames), "guard": ofWorkload(guardNames),
 		"require": ofWorkload(goalNames), "metric": ofWorkload(metricNames), "output": formats,
-		"fresh": fixed("objects", "lab"), "pace": fixed("max"), "resume": runDirectories(0), "ignore": fixed(lintRules()...),
+		"fresh": fixed("objects", "lab"), "pace": fixed("max"), "resume": runDirectories(0), "baseline": runDirectories(0), "ignore": fixed(lintRules()...),
 	}
 	var visit func(c *cobra.Command)
 	visit = func(c *cobra.Command) {

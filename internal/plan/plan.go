@@ -40,7 +40,7 @@ const (
 // Plan holds an experiment file.
 type Plan struct {
 	Schema   string         `yaml:"schema"`
-	Name     string         `yaml:"name,omitempty"`
+	Name     string         `yaml:"name,omitempty" flag:"name" takes:"NAME" help:"the plan's name in records, by which --baseline and 'plimsoll runs' know it again (default the workload's)"`
 	Workload string         `yaml:"workload"` // the name of a built-in one, or a path
 	Params   Params         `yaml:"params,omitempty" flag:"set"`
 	Target   strictyaml.Raw `yaml:"target,omitempty"` // holds the target's own settings as the file has them

@@ -28,7 +28,8 @@ const (
 	WindowsFile     = "windows.parquet" // of streams alone
 	ResultFile      = "result.json"
 	ReportFile      = "report.html"
-	CellsDir        = "cells" // a run directory for each cell of a grid
+	BaselineFile    = "baseline.json" // how the run compares with an earlier one
+	CellsDir        = "cells"         // a run directory for each cell of a grid
 )
 
 // RunsDir holds the run directories that nobody named.
@@ -171,14 +172,19 @@ func (d Dir) WriteMasked(name string, v any, secrets *redact.Secrets) error {
 	return d.WriteFile(name, append(secrets.JSON(data), '\n'))
 }
 
-// WriteResult writes result.json with the sum of the rest as its last key, masked like WriteMasked.
+// WriteResult writes result.json like WriteSealed.
 func (d Dir) WriteResult(v any, secrets *redact.Secrets) error {
+	return d.WriteSealed(ResultFile, v, secrets)
+}
+
+// WriteSealed writes a JSON file with the sum of the rest as its last key, masked like WriteMasked.
+func (d Dir) WriteSealed(name string, v any, secrets *redact.Secrets) error {
 	data, err := Encode(v, "  ")
 	if err != nil {
-		return fmt.Errorf("write %s: %w", ResultFile, err)
+		return fmt.Errorf("write %s: %w", name, err)
 	}
 	data = bytes.TrimSuffix(secrets.JSON(data), []byte("\n}"))
-	return d.WriteFile(ResultFile, fmt.Appendf(data, "%s%x\"\n}\n", sealKey, sha256.Sum256(data)))
+	return d.WriteFile(name, fmt.Appendf(data, "%s%x\"\n}\n", sealKey, sha256.Sum256(data)))
 }
 
 const sealKey = ",\n  \"sha256\": \"" // stands between a result and its sum
@@ -216,10 +222,10 @@ func (d Dir) ReadFile(name string) ([]byte, error) {
 	return os.ReadFile(d.Path(name))
 }
 
-// ReadJSON reads one of the JSON files. The error is ErrChanged for a result whose sum is wrong.
+// ReadJSON reads one of the JSON files. The error is ErrChanged for a sealed one whose sum is wrong.
 func (d Dir) ReadJSON(name string, v any) error {
 	data, err := d.ReadFile(name)
-	if err == nil && name == ResultFile {
+	if err == nil && (name == ResultFile || name == BaselineFile) {
 		err = intact(data)
 	}
 	if err != nil {

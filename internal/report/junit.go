@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/recorded"
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
@@ -43,13 +45,15 @@ type (
 	}
 )
 
-// JUnit writes a result for CI systems: a test for each goal, or for the comparison. A goal that did not
-// hold is a failure, an undecided or invalid one an error, and one that the exit code does not follow is
-// skipped, so that the file fails where the exit code is not 0.
-func JUnit(w io.Writer, r result.Result) error {
+// JUnit writes a result for CI systems: a test for each goal, or for the comparison of arms, and those of
+// the comparison with a baseline, nil for none. A goal that did not hold is a failure, an undecided or
+// invalid one an error, and one that the exit code does not follow is skipped, so that the file fails
+// where the exit code is not 0.
+func JUnit(w io.Writer, r result.Result, a *recorded.Against) error {
 	s := junitSuite{Name: r.Experiment}
 	s.time(r.Steps)
 	class := "plimsoll." + r.Workload
+	s.against(class, a)
 	if r.Comparison != nil || len(r.Goals) == 0 {
 		s.add(class, r.Kind, r.ExitCode, string(r.Verdict)+": "+r.Why, view.Sentence(r), true)
 		return s.write(w)
@@ -68,8 +72,9 @@ func JUnit(w io.Writer, r result.Result) error {
 }
 
 // GridJUnit writes the result of a grid likewise: a test for each cell.
-func GridJUnit(w io.Writer, g judge.Grid) error {
+func GridJUnit(w io.Writer, g judge.Grid, a *recorded.Against) error {
 	s := junitSuite{Name: g.Experiment}
+	s.against("plimsoll."+g.Workload, a)
 	var steps []result.Step
 	for _, c := range g.Cells {
 		steps = append(steps, c.Steps...)
@@ -81,6 +86,52 @@ func GridJUnit(w io.Writer, g judge.Grid) error {
 	}
 	s.time(steps)
 	return s.write(w)
+}
+
+// ComparedJUnit writes a comparison of recorded experiments likewise.
+func ComparedJUnit(w io.Writer, o recorded.Outcome) error {
+	s := junitSuite{Name: "compare", Seconds: "0.000"}
+	s.compared("plimsoll."+o.Experiments[0].Workload, o.Experiments[0].Name, o)
+	return s.write(w)
+}
+
+// against adds the tests of the comparison with a baseline, and on a first night one that is skipped.
+func (s *junitSuite) against(class string, a *recorded.Against) {
+	if a == nil {
+		return
+	}
+	for _, o := range a.Comparisons {
+		s.compared(class, a.Baseline, o)
+	}
+	if len(a.Comparisons) == 0 {
+		s.add(class, "against an earlier run", 0, a.Why, a.Why, false)
+	}
+}
+
+// compared adds a test for each load line, or for each figure at each level, and one for what
+// prevents a verdict.
+func (s *junitSuite) compared(class, baseline string, o recorded.Outcome) {
+	add := func(of string, code int, said string) {
+		if len(o.Experiments) == 2 && o.Experiments[1].Arm != "" {
+			of = o.Experiments[1].Arm + ": " + of
+		}
+		s.add(class, of+" against "+baseline, code, said, said, true)
+	}
+	c := o.Comparison
+	switch {
+	case c == nil || c.Refused != "" || len(c.Lines)+len(c.Levels) == 0 || o.ExitCode == 4:
+		add("the run", o.ExitCode, string(o.Verdict)+": "+o.Why)
+	case c.LinesDecide():
+		for _, l := range c.Lines {
+			add("load line by goal "+l.Goal, compare.ExitCode(l.Verdict), string(l.Verdict)+": "+l.Why)
+		}
+	default:
+		for _, l := range c.Levels {
+			for _, d := range l.Decisions() {
+				add(fmt.Sprintf("%s at %.10g", d.Figure.Called(), l.Level), compare.ExitCode(d.Verdict), d.Says())
+			}
+		}
+	}
 }
 
 func (s *junitSuite) time(steps []result.Step) {

@@ -7,7 +7,9 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/recorded"
 	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 )
 
@@ -37,7 +39,7 @@ func TestJUnit(t *testing.T) {
 		{"no goals at all", result.Result{Kind: "limit", ExitCode: 3, Verdict: slo.Inconclusive}, 1, 0, 1, 0},
 	} {
 		var out bytes.Buffer
-		if err := JUnit(&out, c.r); err != nil {
+		if err := JUnit(&out, c.r, nil); err != nil {
 			t.Fatal(err)
 		}
 		var s junitSuite
@@ -68,11 +70,59 @@ func TestGridJUnit(t *testing.T) {
 		{Name: "a", Result: result.Result{Verdict: slo.Pass}}, {Name: "b", Result: result.Result{Verdict: slo.Fail, ExitCode: 1}},
 		{Name: "c", Failed: "it was not run", Result: result.Result{ExitCode: 3}},
 	}}
-	if err := GridJUnit(&out, g); err != nil {
+	if err := GridJUnit(&out, g, nil); err != nil {
 		t.Fatal(err)
 	}
 	var s junitSuite
 	if err := xml.Unmarshal(out.Bytes(), &s); err != nil || s.Tests != 3 || s.Failures != 1 || s.Errors != 1 || s.Cases[2].Error.Message != "it was not run" {
 		t.Errorf("%v:\n%s", err, out.String())
+	}
+}
+
+// A comparison with a baseline adds a test for each load line, or for each figure at each level; what
+// cannot be compared is an error, and a first night is skipped.
+func TestBaselineJUnit(t *testing.T) {
+	line := func(goal string, v stats.Verdict) compare.LineComparison {
+		return compare.LineComparison{Goal: goal, Verdict: v, Why: "it moved"}
+	}
+	level := func(verdicts ...stats.Verdict) compare.LevelComparison {
+		l := compare.LevelComparison{Level: 60}
+		for _, v := range verdicts {
+			l.Metrics = append(l.Metrics, compare.Decision{Verdict: v, Figure: compare.Compared{Metric: "Ready " + string(v)}})
+		}
+		return l
+	}
+	lines := &compare.Comparison{Lines: []compare.LineComparison{line("a", stats.Worse), line("b", stats.Equivalent), line("c", stats.Undecided)}}
+	levels := &compare.Comparison{Decides: compare.ByLevels, Lines: lines.Lines, Levels: []compare.LevelComparison{level(stats.Better, stats.Worse), level(stats.NotWorse, stats.Undecided)}}
+	for _, c := range []struct {
+		why                        string
+		o                          []recorded.Outcome
+		tests, fail, errs, skipped int
+		name                       string
+	}{
+		{"there is no earlier night", nil, 2, 0, 0, 1, "against an earlier run"},
+		{"each load line", []recorded.Outcome{{ExitCode: 1, Comparison: lines}}, 4, 1, 1, 0, "load line by goal a against n1"},
+		{"each figure at each level", []recorded.Outcome{{ExitCode: 1, Comparison: levels}}, 5, 1, 1, 0, "Ready better at 60 against n1"},
+		{"an arm", []recorded.Outcome{{ExitCode: 1, Comparison: lines, Experiments: []recorded.Experiment{{Arm: "x"}, {Arm: "x"}}}}, 4, 1, 1, 0, "x: load line by goal a against n1"},
+		{"what is not comparable", []recorded.Outcome{{ExitCode: 3, Comparison: &compare.Comparison{Refused: "hold", Lines: lines.Lines}}}, 2, 0, 1, 0, "the run against n1"},
+		{"what could not be read", []recorded.Outcome{{ExitCode: 3}}, 2, 0, 1, 0, "the run against n1"},
+		{"a disturbed night", []recorded.Outcome{{ExitCode: 4, Comparison: lines}}, 2, 0, 1, 0, "the run against n1"},
+		{"two arms", []recorded.Outcome{{ExitCode: 3}, {ExitCode: 1, Comparison: lines}}, 5, 1, 2, 0, "the run against n1"},
+	} {
+		a := &recorded.Against{Baseline: "n1"}
+		for _, o := range c.o {
+			a.Add(o)
+		}
+		var out bytes.Buffer
+		if err := JUnit(&out, result.Result{Kind: "limit"}, a); err != nil {
+			t.Fatal(err)
+		}
+		var s junitSuite
+		if err := xml.Unmarshal(out.Bytes(), &s); err != nil || s.Tests != c.tests || s.Failures != c.fail || s.Errors != c.errs || s.Skipped != c.skipped || s.Cases[0].Name != c.name {
+			t.Errorf("%s: %v:\n%s", c.why, err, out.String())
+		}
+		if red := s.Failures+s.Errors > 0; red != (a.Code(0) != 0) || a.Code(4) != 4 {
+			t.Errorf("%s: the file is red: %t, and the exit code is %d", c.why, red, a.Code(0))
+		}
 	}
 }

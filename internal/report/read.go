@@ -13,6 +13,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/objects"
+	"plimsoll.dev/plimsoll/internal/judge/recorded"
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -52,7 +53,7 @@ func Page(dir record.Dir) ([]byte, error) {
 
 // WriteGridFile writes the page of a grid beside its result.json, also where it cannot read the plan.
 func WriteGridFile(dir record.Dir, g judge.Grid) error {
-	var in view.Input
+	in := view.Input{Against: recorded.ReadAgainst(dir)}
 	if err := readPlan(dir, &in); err != nil {
 		in.Missing = append(in.Missing, fmt.Sprintf("%s could not be read, so the plan is not shown: %v", record.ExperimentFile, err))
 	}
@@ -91,6 +92,7 @@ func Read(dir record.Dir) (view.Input, error) {
 		}
 		in.Missing = append(in.Missing, fmt.Sprintf("%s could not be read, so %s: %v", file, what, err))
 	}
+	in.Against = recorded.ReadAgainst(dir)
 	err := readPlan(dir, &in)
 	if err != nil {
 		missing(record.ExperimentFile, "the plan is not shown", err)

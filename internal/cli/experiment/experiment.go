@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/cli/records"
+	"plimsoll.dev/plimsoll/internal/judge/recorded"
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/settings"
@@ -64,8 +66,8 @@ type experimentFlags struct {
 	signatures       string
 	documented
 	// record and result
-	out, output string
-	explain     bool
+	out, output, baseline string
+	explain, summary      bool
 }
 
 // add adds the flags that limit, sweep and ab have in common.
@@ -73,8 +75,9 @@ func (f *experimentFlags) add(cmd *cobra.Command) {
 	f.addDryRun(cmd)
 	f.addOwn(cmd, func(settings.Field) bool { return true }, append(ofConsent(), "fresh", "normal-events", "scrape", "max-series")...)
 	f.addOutput(cmd)
+	f.addNight(cmd)
 	flags := cmd.Flags()
-	f.addPlan(flags, "axis", lifeFlag, "pace", "hold", "hold-max", "step-timeout", "budget", "guard-query", "seed")
+	f.addPlan(flags, "name", "axis", lifeFlag, "pace", "hold", "hold-max", "step-timeout", "budget", "guard-query", "seed")
 	flags.StringArrayVar(&f.slos, "slo", nil, "`objective` that must hold at a level, instead of the workload's goals; may be repeated")
 	flags.StringArrayVar(&f.goals, "goal", nil, "another goal, with its own load line: `NAME='SLO; SLO'`; may be repeated")
 	flags.StringArrayVar(&f.set, "set", nil, "parameter of the workload as `k=v`; may be repeated")
@@ -104,6 +107,12 @@ func (f *experimentFlags) addOutput(cmd *cobra.Command) {
 	flags.StringVar(&f.out, "out", "", "run `directory` for the record (default plimsoll-runs/TIME-NAME)")
 	flags.StringVarP(&f.output, "output", "o", "text", "text or json")
 	flags.BoolVar(&f.explain, "explain", false, "say why each level was chosen, and more of what was found")
+}
+
+// addNight adds the flags of runs that are repeated.
+func (f *experimentFlags) addNight(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.baseline, "baseline", "", "compare the run with an earlier record: `last|NAME|DIR`, the last of the same plan beside the run's, one by its name there, or a directory of one or of several; see 'plimsoll runs'")
+	cmd.Flags().BoolVar(&f.summary, "summary", false, "print a line of JSON at the end: verdict, exit code, load line, baseline and paths")
 }
 
 func newLimitCommand(p *process.Process, stop *process.Interrupts) *cobra.Command {
@@ -248,6 +257,7 @@ unless --allow does, too.`,
 	cmd.Flags().StringArrayVar(&f.allow, "allow", nil, "a program or address that the plan may name, or a file or directory of it that lies elsewhere; may be repeated: `path`")
 	cmd.Flags().StringVar(&resume, "resume", "", "continue the run in this `directory`")
 	f.addOutput(cmd)
+	f.addNight(cmd)
 	return cmd
 }
 
@@ -373,6 +383,9 @@ func (x *experimentCommand) run(p *process.Process, stop *process.Interrupts) er
 	if err := process.CheckOutput(x.flags.output); err != nil {
 		return err
 	}
+	if x.flags.summary && x.flags.output == "json" {
+		return process.Usagef("leave one of them out", "-o json prints one document, and --summary another")
+	}
 	w, err := x.loadWorkload()
 	if err != nil {
 		return err
@@ -411,6 +424,9 @@ func (x *experimentCommand) run(p *process.Process, stop *process.Interrupts) er
 	r := &runner{plan: x.plan, workload: w, out: x.flags.out, asked: levels, fromOpen: fromOpen, stepOpen: stepOpen, file: x.file}
 	r.under(p, stop, x.flags)
 	r.access = access
+	if r.baseline, err = records.FindBaseline(p, x.flags.baseline, x.flags.out, x.plan); err != nil {
+		return err
+	}
 	if x.flags.dryRun {
 		return r.outline(x.cmd.Context(), x.flags.output)
 	}
@@ -426,6 +442,7 @@ func (r *runner) show(f *experimentFlags) error {
 	p := r.p
 	said, shown, shownCode := "", false, 0
 	var showErr error
+	var against *recorded.Against
 	show := func(dir record.Dir, result *result.Result, err error) {
 		if err != nil && !r.mild(err) && err.Error() != said {
 			said = err.Error()
@@ -433,7 +450,7 @@ func (r *runner) show(f *experimentFlags) error {
 		}
 		if !shown {
 			shown, shownCode = true, result.ExitCode
-			showErr = showResult(p, *result, string(dir), f.output, f.explain)
+			showErr = showResult(p, *result, against, string(dir), f.output, f.explain)
 			r.page(dir, f.output != "json")
 			r.hasTold()
 			if f.ended != nil {
@@ -458,7 +475,11 @@ func (r *runner) show(f *experimentFlags) error {
 		}
 		return err
 	}
+	against = r.against(dir)
 	show(dir, result, err)
+	if against != nil && f.output == "text" {
+		showErr = cmp.Or(showErr, r.showAgainst(against, dir))
+	}
 	if result.ExitCode != shownCode {
 		p.Logf("the exit code, %d, is that of the signal that came while the target was emptied\n", result.ExitCode)
 	}
@@ -471,13 +492,60 @@ func (r *runner) show(f *experimentFlags) error {
 		r.stop.Continues.Store(nil) // it is said
 		p.Logf("hint: '%s' continues it\n", r.resumeCommand(dir))
 	}
+	code := against.Code(result.ExitCode)
+	if f.summary {
+		showErr = cmp.Or(showErr, r.summarise(dir, *result, against, code))
+	}
 	if showErr != nil {
 		return showErr
 	}
 	if err != nil && !r.told(err) && r.stop.Soft.Err() == nil {
 		return process.ExitError(process.ExitCode(err))
 	}
-	return process.ExitError(result.ExitCode)
+	return process.ExitError(code)
+}
+
+// against compares the run in a directory with its baseline: nil without one, or where a signal
+// ended the run.
+func (r *runner) against(dir record.Dir) *recorded.Against {
+	if r.baseline == nil || r.stop.Soft.Err() != nil {
+		return nil
+	}
+	defer r.p.WaitFor("comparing with the baseline")()
+	return r.baseline.Compare(r.stop.Soft, r.p, dir)
+}
+
+// showAgainst prints how the run compares with its baseline, and writes its page again with that.
+func (r *runner) showAgainst(a *recorded.Against, dir record.Dir) error {
+	more := process.CommandLine([]string{"compare", a.Baseline, string(dir)})
+	if err := text.Write(r.p.Text(), view.Against(a, more)); err != nil {
+		return fmt.Errorf("print the comparison: %w", err)
+	}
+	if !record.IsGrid(string(dir)) {
+		r.page(dir, false)
+	}
+	return nil
+}
+
+// summarySchema names the format of the line of --summary.
+const summarySchema = "plimsoll/summary/v1"
+
+// summarise prints the line of --summary.
+func (r *runner) summarise(dir record.Dir, found result.Result, a *recorded.Against, code int) error {
+	line := struct {
+		Schema string `json:"schema"`
+		view.Listed
+		Baseline *recorded.Against `json:"baseline,omitempty"`
+	}{summarySchema, view.ListedOf(string(dir), r.plan, &found), a}
+	line.ExitCode, line.Report = &code, dir.Path(record.ReportFile)
+	if a != nil {
+		short := *a
+		short.Schema, short.Comparisons = "", nil
+		line.Baseline = &short
+	}
+	data, err := record.Encode(line, "")
+	r.p.Printf("%s\n", data)
+	return err
 }
 
 // leftText says that something of a run is left, and what removes it.
@@ -529,13 +597,14 @@ func (x *experimentCommand) planError(err error) error {
 	return process.Usagef(hint, "%s", strings.Join(lines, "\nplimsoll: "))
 }
 
-// showResult prints a result.
-func showResult(p *process.Process, r result.Result, dir, format string, explain bool) error {
+// showResult prints a result, and how the run compares with its baseline, nil for none, where all is one document.
+func showResult(p *process.Process, r result.Result, a *recorded.Against, dir, format string, explain bool) error {
 	document := struct {
 		result.Result
-		Record string `json:"record"` // where it lies
-	}{r, dir}
-	return showAs(p, format, document, func() error { return report.JUnit(p.Stdout, r) }, view.Run(r, dir, explain))
+		Record   string            `json:"record"` // where it lies
+		Baseline *recorded.Against `json:"baseline,omitempty"`
+	}{r, dir, a}
+	return showAs(p, format, document, func() error { return report.JUnit(p.Stdout, r, a) }, view.Run(r, dir, explain))
 }
 
 // showAs prints a result in a format.

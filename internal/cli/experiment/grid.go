@@ -13,6 +13,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/cli/records"
 	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/recorded"
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -82,18 +83,30 @@ func (r *runner) showGrid(f *experimentFlags) error {
 			return errors.Join(cause, err)
 		}
 	}
-	result, err := judgeGrid(r.p, dir, r.plan, g.failed)
+	found, err := judgeGrid(r.p, dir, r.plan, g.failed)
 	if err != nil {
 		return errors.Join(runErr, err)
 	}
 	if signal := system.SignalOf(r.stop.Soft); signal != nil {
-		result.ExitCode = signal.ExitCode() // it may have come between two cells
+		found.ExitCode = signal.ExitCode() // it may have come between two cells
 	}
-	if err := writeGrid(dir, &result); err != nil {
+	against := r.against(dir)
+	if err := writeGrid(dir, &found); err != nil {
 		return err
 	}
-	if err := showGridResult(r.p, result, string(dir), f.output); err != nil {
+	if err := showGridResult(r.p, found, against, string(dir), f.output); err != nil {
 		return err
+	}
+	code := against.Code(found.ExitCode)
+	if against != nil && f.output == "text" {
+		if err := r.showAgainst(against, dir); err != nil {
+			return err
+		}
+	}
+	if f.summary {
+		if err := r.summarise(dir, result.Result{Verdict: found.Verdict, Why: found.Why}, against, code); err != nil {
+			return err
+		}
 	}
 	if runErr != nil {
 		if process.ExitCode(runErr) != process.ExitUsage {
@@ -103,7 +116,7 @@ func (r *runner) showGrid(f *experimentFlags) error {
 			return runErr
 		}
 	}
-	return process.ExitError(result.ExitCode)
+	return process.ExitError(code)
 }
 
 // begun reports whether any cell has a record.
@@ -243,12 +256,13 @@ func judgeGrid(p *process.Process, dir record.Dir, of *plan.Plan, failed map[str
 }
 
 // showGridResult prints the result of a grid.
-func showGridResult(p *process.Process, g judge.Grid, dir, format string) error {
+func showGridResult(p *process.Process, g judge.Grid, a *recorded.Against, dir, format string) error {
 	document := struct {
 		judge.Grid
-		Record string `json:"record"` // where it lies
-	}{g, dir}
-	err := showAs(p, format, document, func() error { return report.GridJUnit(p.Stdout, g) }, view.Grid(g, dir))
+		Record   string            `json:"record"` // where it lies
+		Baseline *recorded.Against `json:"baseline,omitempty"`
+	}{g, dir, a}
+	err := showAs(p, format, document, func() error { return report.GridJUnit(p.Stdout, g, a) }, view.Grid(g, dir))
 	if err == nil && format == "text" {
 		p.Printf("Report: %s\n", record.Dir(dir).Path(record.ReportFile))
 	}

@@ -15,9 +15,12 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/cli/records"
+	"plimsoll.dev/plimsoll/internal/judge/recorded"
 	"plimsoll.dev/plimsoll/internal/plan/signature"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report"
+	"plimsoll.dev/plimsoll/internal/report/text"
+	"plimsoll.dev/plimsoll/internal/report/view"
 	"plimsoll.dev/plimsoll/internal/run"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
@@ -139,7 +142,7 @@ is judged as far as it goes. The known failures are those of the run, and those 
 --signatures.
 
 -o junit prints a JUnit file with a test for each goal. A goal that the exit code
-does not follow is skipped. --documents writes what kube-burner writes of a run of its
+does not follow is skipped. Of a run with a baseline each comparison is a test, too. --documents writes what kube-burner writes of a run of its
 configuration.`,
 		Example: `  plimsoll analyze plimsoll-runs/20261121-101500-node-density --explain
   plimsoll analyze nightly -o junit > junit.xml`,
@@ -153,10 +156,11 @@ configuration.`,
 				if err != nil {
 					return err
 				}
-				if err := showGridResult(p, g, args[0], output); err != nil {
+				against := recorded.ReadAgainst(record.Dir(args[0]))
+				if err := showGridResult(p, g, against, args[0], output); err != nil {
 					return err
 				}
-				return process.ExitError(g.ExitCode)
+				return process.ExitError(against.Code(g.ExitCode))
 			}
 			dir, x, err := records.OpenRecord(args[0])
 			if err != nil {
@@ -173,15 +177,21 @@ configuration.`,
 			if err != nil {
 				return err
 			}
-			if err := showResult(p, result, args[0], output, explain); err != nil {
+			against := recorded.ReadAgainst(dir)
+			if err := showResult(p, result, against, args[0], output, explain); err != nil {
 				return err
+			}
+			if against != nil && output == "text" {
+				if err := text.Write(p.Text(), view.Against(against, process.CommandLine([]string{"compare", against.Baseline, args[0]}))); err != nil {
+					return fmt.Errorf("print the comparison: %w", err)
+				}
 			}
 			if into != "" {
 				if err := writeDocuments(p, dir, into); err != nil {
 					return err
 				}
 			}
-			return process.ExitError(result.ExitCode)
+			return process.ExitError(against.Code(result.ExitCode))
 		},
 	}
 	process.OutputFlag(cmd, &output, "junit")

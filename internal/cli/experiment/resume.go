@@ -34,6 +34,7 @@ func resumeRun(cmd *cobra.Command, p *process.Process, stop *process.Interrupts,
 		{"signatures", "keeps its signatures", "leave it out; 'plimsoll analyze --signatures' takes others"},
 		{"dry-run", "creates what it created before", "leave it out"},
 		{"out", "keeps its directory", "leave it out"},
+		{"baseline", "is compared once it has ended", "leave it out; 'plimsoll compare BASELINE " + path + "' compares it then"},
 	} {
 		if cmd.Flags().Changed(kept.flag) {
 			return process.Usagef(kept.hint, "--%s: a resumed run %s", kept.flag, kept.what)
@@ -234,7 +235,7 @@ func (r *runner) showFinished(p *process.Process, f *experimentFlags, dir record
 		return err
 	}
 	p.Logf("%s is finished: %s\n", dir, leftToDo(result.Cleanup, r.cleanCommand()))
-	if err := showResult(p, result, string(dir), f.output, f.explain); err != nil {
+	if err := showResult(p, result, nil, string(dir), f.output, f.explain); err != nil {
 		return err
 	}
 	if _, err := os.Stat(dir.Path(record.ReportFile)); err == nil && f.output != "json" {

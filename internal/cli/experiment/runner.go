@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/cli/records"
 	"plimsoll.dev/plimsoll/internal/cli/screen"
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/metrics"
@@ -37,9 +38,10 @@ type runner struct {
 	fromOpen, stepOpen bool
 	asked              []run.Asked // levels that the user has named
 	out                string
-	quiet              bool   // print nothing on the way
-	file               string // that the plan came from, "" for flags
-	said               word   // what its user has said of what the file may name
+	baseline           *records.Baseline // nil for none
+	quiet              bool              // print nothing on the way
+	file               string            // that the plan came from, "" for flags
+	said               word              // what its user has said of what the file may name
 	// guards is the text that an earlier run printed about its guards.
 	guards string
 	access metrics.Access // to a Prometheus

@@ -2,6 +2,7 @@ package records
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/report"
 	"plimsoll.dev/plimsoll/internal/report/page"
 	"plimsoll.dev/plimsoll/internal/report/text"
 	"plimsoll.dev/plimsoll/internal/report/view"
@@ -53,6 +55,8 @@ noted. --arm-is takes, separated by commas, what follows and any other fact that
 the records differ in; the part before a colon stands for all that begin with it:
 
 ` + armNames() + `
+With -o junit each load line, or each figure at each level, is a test.
+
 Three or more experiments make a trend: the figure of each in the order of the
 runs, on a logarithmic axis, with versions and with what changed since the one
 before. With ten or more, the program finds where the level changes.
@@ -85,7 +89,7 @@ was the bottleneck.`,
 	flags.BoolVar(&o.AsGiven, "as-given", false, "keep the order of the arguments in a trend")
 	flags.Uint64Var(&o.Seed, "seed", 1, "seed of the search for change points in a trend")
 	flags.StringVar(&o.out, "out", "", "write "+ComparisonFile+" and report.html into this `directory`")
-	process.OutputFlag(cmd, &o.output)
+	process.OutputFlag(cmd, &o.output, "junit")
 	return cmd
 }
 
@@ -276,11 +280,12 @@ func (o *compareOptions) show(p *process.Process, outcome recorded.Outcome, oper
 			return fmt.Errorf("write the comparison: %w", err)
 		}
 	}
-	if o.output == "json" {
-		if err := process.PrintJSON(p, outcome); err != nil {
-			return err
+	if o.output != "text" {
+		print := func() error { return process.PrintJSON(p, outcome) }
+		if o.output == "junit" {
+			print = func() error { return report.ComparedJUnit(p.Stdout, outcome) }
 		}
-		return process.ExitError(outcome.ExitCode)
+		return cmp.Or(print(), error(process.ExitError(outcome.ExitCode)))
 	}
 	if err := text.Write(p.Text(), view.Compared(in)); err != nil {
 		return fmt.Errorf("print the comparison: %w", err)

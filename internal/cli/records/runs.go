@@ -55,7 +55,7 @@ func newRunsCommand(p *process.Process) *cobra.Command {
 their starts. Other files and directories are left out. --page also writes ` + IndexFile + ` there:
 the records with their pages, and a trend for each plan, as by 'plimsoll compare'.
 
-A name is the name of the run's directory: 'runs name' renames it.`,
+A name is the name of the run's directory: 'runs name' renames it, and --baseline NAME with limit, sweep, ab and run compares with it.`,
 		Example: `  plimsoll runs --page
   plimsoll runs name plimsoll-runs/20261121-101500-node-density v1.2
   plimsoll runs remove plimsoll-runs/202611*`,
@@ -204,9 +204,17 @@ func operandNames(p *plan.Plan) (names []string) {
 	return names
 }
 
-// samePlan reports whether two runs are of one plan: its name, its question, its workload and its axis.
+// samePlan reports whether two runs are of one plan: by its name, its question, its workload, its axis,
+// and its arms or cells. Other differences are for the comparison to find.
 func samePlan(a, b *plan.Plan) bool {
-	return a.Name == b.Name && a.Workload == b.Workload && cmp.Or(a.Kind, a.AsRun.Kind) == b.AsRun.Kind && a.Axis.Name == b.Axis.Name
+	return a.Name == b.Name && a.Workload == b.Workload && kindOf(a) == kindOf(b) && a.Axis.Name == b.Axis.Name && slices.Equal(operandNames(a), operandNames(b))
+}
+
+func kindOf(p *plan.Plan) plan.ExperimentKind {
+	if p.AsRun != nil {
+		return p.AsRun.Kind
+	}
+	return p.Kind
 }
 
 // writeIndex writes the page of a directory.
@@ -362,6 +370,3 @@ is removed: a directory that is not a record, or of a run that is still going, i
 	cmd.Flags().BoolVar(&yes, "yes", false, "remove without a question")
 	return cmd
 }
-
-// lastBaseline stands for the last record of the same plan.
-const lastBaseline = "last"

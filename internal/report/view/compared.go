@@ -51,11 +51,40 @@ func common(all [][]fidelityPart) (parts []fidelityPart, same bool) {
 	return parts, true
 }
 
+// Against returns how a run compares with its baseline, nothing for nil. More shows the command that has
+// the rest.
+func Against(a *recorded.Against, more string) []Section {
+	var s Section
+	s.lines("", againstLines(a)...)
+	if len(s.Parts) > 0 && a.Baseline != "" {
+		s.linef("More: %s", more)
+	}
+	return said(s)
+}
+
+func againstLines(a *recorded.Against) (list []string) {
+	if a == nil {
+		return nil
+	}
+	for _, o := range a.Comparisons {
+		in := ComparisonInput{Outcome: o}
+		if text := words.Sentence(o.Why); o.Comparison == nil {
+			list = append(list, "Against "+a.Baseline+": inconclusive: "+text)
+		} else {
+			list = append(list, Sentence(in.result()))
+		}
+	}
+	if len(list) == 0 {
+		list = []string{"Baseline: " + a.Why + "."}
+	}
+	return list
+}
+
 func (in ComparisonInput) result() result.Result {
 	var workloads []string
-	for _, o := range in.Operands {
-		if !slices.Contains(workloads, o.Result.Workload) {
-			workloads = append(workloads, o.Result.Workload)
+	for _, o := range in.Experiments {
+		if !slices.Contains(workloads, o.Workload) {
+			workloads = append(workloads, o.Workload)
 		}
 	}
 	c := in.Comparison

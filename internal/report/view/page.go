@@ -64,9 +64,10 @@ type Page struct {
 // Input holds the content of one run directory.
 type Input struct {
 	chart.Recorded
-	PlanText string   // of the plan's file, "" for none
-	GridPage string   // of the grid of the run, relative to its own page; "" for none
-	Missing  []string // parts of the directory that could not be shown, and why
+	PlanText string            // of the plan's file, "" for none
+	GridPage string            // of the grid of the run, relative to its own page; "" for none
+	Missing  []string          // parts of the directory that could not be shown, and why
+	Against  *recorded.Against // an earlier record of the plan, nil for none
 }
 
 // RunPage returns the page of one run.
@@ -101,7 +102,7 @@ type fidelityPart = record.FidelityPart
 func pageOf(in Input, data chart.Data) Page {
 	r := in.Result
 	p := Page{
-		Title: fmt.Sprintf("%s: %s", cmp.Or(r.Experiment, r.Workload), Headline(r, data.Unit)), Headline: Headline(r, data.Unit), Lead: summary(r),
+		Title: fmt.Sprintf("%s: %s", cmp.Or(r.Experiment, r.Workload), Headline(r, data.Unit)), Headline: Headline(r, data.Unit), Lead: append(summary(r), againstLines(in.Against)...),
 		Data: data, Arms: armsOfPage(r, data.Unit), Kind: r.ObjectKind, Overhead: overheadOf(r.Overhead, r.ObjectKind), Laws: lawsOfPage(r),
 		Missing: in.Missing, PlanText: in.PlanText, GridPage: in.GridPage, BoundBy: append(boundLines(r), recordedLines(r)...),
 	}

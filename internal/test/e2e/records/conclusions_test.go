@@ -28,33 +28,6 @@ func TestALineIsNotAboveTheCapacity(t *testing.T) {
 	})
 }
 
-// The nightly job of docs/exit-codes.md: equal nights end with 0, and a lower line
-// with 1.
-func TestNights(t *testing.T) {
-	suite.Long(t, "it makes searches night after night")
-	e2e.OnVirtualClock(t, func(t *testing.T) {
-		seed := 0
-		night := func(limit int) string {
-			time.Sleep(24 * time.Hour)
-			seed++
-			dir, got := e2e.Measured(t, suite, "limit", "simulated", "--set", fmt.Sprintf("limit=%d", limit), "--seed", fmt.Sprint(seed))
-			if line, _ := e2e.LineIn(t, dir); got.Code != process.ExitPass || line != float64(limit) {
-				t.Fatalf("limit %d: exit code %d, line %g:\n%s", limit, got.Code, line, got.Stdout)
-			}
-			return dir
-		}
-		before := night(37)
-		for range 20 {
-			if got := e2e.Command(t, nil, "compare", before, night(37)); got.Code != process.ExitPass || !strings.Contains(got.Stdout, "is equivalent to") {
-				t.Errorf("equal nights: exit code %d:\n%s%s", got.Code, got.Stdout, got.Stderr)
-			}
-		}
-		if got := e2e.Command(t, nil, "compare", before, night(31)); got.Code != process.ExitFail || !strings.Contains(got.Stdout, "is worse than") {
-			t.Errorf("a lower line: exit code %d:\n%s", got.Code, got.Stdout)
-		}
-	})
-}
-
 // Searches of one plan whose limit holds by chance are not better or worse than
 // each other.
 func TestEqualSearchesAreEqual(t *testing.T) {
