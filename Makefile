@@ -67,6 +67,7 @@ check:
 	@files=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; echo "run: gofmt -w $$files"; exit 1; fi
 	go vet ./...
 	$(STATICCHECK) $(CHECKED)
+	go -C tools/ci test ./... # examples/ci by the modules of their systems
 
 # What a real node runs.
 NODE_PACKAGES := containerd runc crun containernetworking-plugins nftables
