@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/plan"
@@ -94,6 +95,33 @@ func TestDocumentedSimulations(t *testing.T) {
 	}
 }
 
+// ofNights reports whether a documented command is of docs/ci.md.
+func ofNights(line string) bool { return strings.Contains(line, " nights") }
+
+// The commands of docs/ci.md, from nothing to a red build, on a virtual clock.
+func TestDocumentedNights(t *testing.T) {
+	lines := slices.DeleteFunc(documented(t), func(line string) bool { return !ofNights(line) })
+	t.Chdir(t.TempDir())
+	e2e.OnVirtualClock(t, func(t *testing.T) {
+		for i, row := range []struct {
+			code int
+			says string
+		}{
+			{process.ExitPass, "this one is the first"}, {process.ExitPass, "2 is equivalent to 1"}, {process.ExitFail, "3 is worse than 2"},
+			{process.ExitFail, `<failure message="worse: the load line is 33`}, {process.ExitFail, "-10.8%"}, {process.ExitPass, filepath.Join("nights", "index.html")},
+		} {
+			line, _, _ := strings.Cut(lines[i], " > ")
+			if got := e2e.Command(t, nil, strings.Fields(line)[1:]...); got.Code != row.code || !strings.Contains(got.Stdout, row.says) {
+				t.Errorf("%s: exit code %d, want %d and %q\n%s%s", line, got.Code, row.code, row.says, got.Stdout, got.Stderr)
+			}
+			time.Sleep(24 * time.Hour)
+		}
+		if len(lines) != 6 {
+			t.Errorf("docs/ci.md has the commands %q", lines)
+		}
+	})
+}
+
 // shows matches commands that need no row of their own: they print the same for any
 // workload. Experiments take minutes, or need what this machine may lack: the test
 // tells them to do nothing.
@@ -123,12 +151,6 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll check gluster-volumes --set multiplex=false", []int{process.ExitPass}, ""},
 		{"bin/plimsoll lint -R manifests/ runbook.md", []int{process.ExitFail}, ""}, // the runbook has a mistake
 		{"bin/plimsoll lint --fix --dry-run vm.yaml", []int{process.ExitPass}, ""},
-		// Beside other tests a search may be short of CPU, and says that it is invalid.
-		{"bin/plimsoll limit simulated --set limit=37 --out baseline", []int{process.ExitPass, process.ExitInvalid}, ""},
-		{"bin/plimsoll limit simulated --set limit=37 --out nightly", []int{process.ExitPass, process.ExitInvalid}, ""},
-		{"bin/plimsoll compare baseline nightly --margin 5%", []int{process.ExitPass, process.ExitInvalid}, ""},
-		{"bin/plimsoll analyze nightly -o junit > junit.xml", []int{process.ExitPass, process.ExitInvalid}, ""},
-		{"bin/plimsoll report nightly", []int{process.ExitPass}, ""},
 		{"bin/plimsoll query first plimsoll_level", []int{process.ExitPass}, ""},
 		{`bin/plimsoll query first 'rate(process_cpu_seconds_total{job="kube-apiserver"}[30s])' --range`, []int{process.ExitPass}, ""},
 		{"bin/plimsoll kube-burner init -c examples/kube-burner/density.yml --lab-nodes 10 --local-indexing", nil, "TestKubeBurnerInit runs such a command"},
@@ -137,7 +159,7 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll workloads export node-density my-density", []int{process.ExitPass}, ""},
 	}
 	lines := slices.DeleteFunc(documented(t), func(line string) bool {
-		return simulates(line) || strings.HasPrefix(line, "bin/plimsoll tune ") // TestDocumentedAdvice
+		return simulates(line) || ofNights(line) || strings.HasPrefix(line, "bin/plimsoll tune ") // TestDocumentedAdvice
 	})
 	for _, line := range lines {
 		if !shows.MatchString(line) && !slices.ContainsFunc(table, func(r row) bool { return r.line == line }) {
