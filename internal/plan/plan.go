@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -447,10 +448,24 @@ func Load(file string) (*Plan, error) {
 	return Parse(file, data)
 }
 
+// These match the schema of a later format, and the version of the program that ran the plan.
+var (
+	laterSchema = regexp.MustCompile(`(?m)^schema: *["']?(plimsoll/experiment/v(?:[2-9]|[1-9][0-9]+))\b`)
+	ranBy       = regexp.MustCompile(`(?ms)^asRun:.*?^ +version: *["']?([\w.+-]+)`)
+)
+
 // Parse reads the text of an experiment file.
 func Parse(file string, data []byte) (*Plan, error) {
 	p := new(Plan)
 	positions, err := strictyaml.Decode(file, data, p)
+	if found := laterSchema.FindSubmatch(data); found != nil { // what is new in it looks like mistakes
+		problem := positions.OtherSchema(string(found[1]), Schema)
+		problem.Hint = "it needs a later version of plimsoll"
+		if by := ranBy.FindSubmatch(data); by != nil {
+			problem.Hint = "it needs plimsoll " + string(by[1]) + ", which ran it"
+		}
+		return nil, strictyaml.Join([]strictyaml.Problem{problem})
+	}
 	if err != nil {
 		return nil, err
 	}

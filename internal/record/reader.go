@@ -36,6 +36,13 @@ func (e *DamagedError) Error() string {
 
 func (e *DamagedError) Unwrap() error { return e.Err }
 
+// laterError is the version of a format that this program does not read.
+type laterError int
+
+func (e laterError) Error() string {
+	return fmt.Sprintf("format version %d, this program reads up to %d", int(e), HistoryVersion)
+}
+
 // suspect is the length of text before a damaged place that may be wrong: later text copies a wrong part
 // as far as the window of the compression reaches, until it is no longer an event.
 const suspect = 512 << 10
@@ -53,6 +60,13 @@ func ReadHistory(d Dir, each func(Event) error) (History, error) {
 	if damaged, ok := errors.AsType[*DamagedError](err); ok {
 		damaged.File = d.Path(HistoryFile)
 		return h, fmt.Errorf("read history: %w", damaged)
+	}
+	if _, ok := errors.AsType[laterError](err); ok {
+		needs := "a later version of plimsoll"
+		if by := d.version(); by != "" {
+			needs = "plimsoll " + by + ", which wrote it"
+		}
+		return h, fmt.Errorf("read %s: %w; it needs %s", d.Path(HistoryFile), err, needs)
 	}
 	if err != nil {
 		return h, fmt.Errorf("read %s: %w", d.Path(HistoryFile), err)
@@ -111,7 +125,7 @@ func readEvents(compressed io.Reader, v verifier, each func(Event) error) (Histo
 		}
 		lines++
 		if run, ok := e.Body.(*RunEvent); ok && run.Version > HistoryVersion {
-			other = fmt.Errorf("format version %d, this program reads up to %d", run.Version, HistoryVersion)
+			other = laterError(run.Version)
 			return other
 		}
 		if other = v.line(e, len(line)); other == nil && v.within != nil {

@@ -83,7 +83,7 @@ func Read(dir record.Dir) (view.Input, error) {
 		return in, &NoResultError{string(dir), err}
 	}
 	if in.Result.Schema != result.Schema {
-		return in, &NoResultError{string(dir), fmt.Errorf("its schema is %q, this program reads %q", in.Result.Schema, result.Schema)}
+		return in, &NoResultError{string(dir), fmt.Errorf("its schema is %q, this program reads %q: it needs plimsoll %s", in.Result.Schema, result.Schema, cmp.Or(in.Result.Version, "of another version"))}
 	}
 	missing := func(file string, what string, err error) {
 		if errors.Is(err, fs.ErrNotExist) {

@@ -376,7 +376,11 @@ func NewDir(out, name string, now time.Time) (record.Dir, error) {
 		return c
 	}, name)
 	name = strings.ToValidUTF8(name[:min(len(name), longestName)], "")
-	return record.NewDir(filepath.Join(record.RunsDir, now.UTC().Format("20060102-150405")+"-"+name))
+	dir, err := record.NewDir(filepath.Join(record.RunsDir, now.UTC().Format("20060102-150405")+"-"+name))
+	if err != nil {
+		err = &system.UnableError{Err: err, Hint: "--out DIR leaves the record elsewhere"}
+	}
+	return dir, err
 }
 
 type opener func(context.Context, system.Recorder) (system.Instance, error)

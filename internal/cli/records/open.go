@@ -71,11 +71,8 @@ func OpenRecord(path string) (record.Dir, run.Experiment, error) {
 
 // JudgeAgain judges a run, unless it was judged since its record was written.
 func JudgeAgain(dir record.Dir) error {
-	if Judged(dir) {
-		return nil
-	}
 	_, x, err := OpenRecord(string(dir))
-	if err != nil {
+	if err != nil || Judged(dir) {
 		return err
 	}
 	_, err = run.Replay(dir, x)
@@ -88,13 +85,13 @@ func Judged(dir record.Dir) bool {
 	if err != nil {
 		return false
 	}
-	for _, name := range []string{record.ResultFile, record.ObjectsFile} {
-		made, err := os.Stat(dir.Path(name))
-		if err != nil || made.ModTime().Before(history.ModTime()) {
-			return false
-		}
+	// The removal at the end of a run is added to its history and its result alone.
+	made, err := os.Stat(dir.Path(record.ResultFile))
+	if err != nil || made.ModTime().Before(history.ModTime()) {
+		return false
 	}
-	return dir.Intact()
+	_, err = os.Stat(dir.Path(record.ObjectsFile))
+	return err == nil && dir.Intact()
 }
 
 // longestCellDir leaves room for a digest within any file system's longest name.

@@ -144,6 +144,9 @@ func entryOf(p *process.Process, path string) entry {
 	if err == nil {
 		err = foundIn(p, record.Dir(path), loaded, &r)
 	}
+	if err == nil && r.Schema != result.Schema {
+		err = fmt.Errorf("its result has the schema %q, this program reads %q: it needs plimsoll %s", r.Schema, result.Schema, cmp.Or(r.Version, "of another version"))
+	}
 	if err != nil {
 		e.Note = process.Printable(err.Error())
 		return e

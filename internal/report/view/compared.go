@@ -68,6 +68,9 @@ func againstLines(a *recorded.Against) (list []string) {
 	}
 	for _, o := range a.Comparisons {
 		in := ComparisonInput{Outcome: o}
+		for _, e := range o.Experiments {
+			in.Operands = append(in.Operands, &recorded.Operand{Result: result.Result{Workload: e.Workload}})
+		}
 		if text := words.Sentence(o.Why); o.Comparison == nil {
 			list = append(list, "Against "+a.Baseline+": inconclusive: "+text)
 		} else {
@@ -82,9 +85,9 @@ func againstLines(a *recorded.Against) (list []string) {
 
 func (in ComparisonInput) result() result.Result {
 	var workloads []string
-	for _, o := range in.Experiments {
-		if !slices.Contains(workloads, o.Workload) {
-			workloads = append(workloads, o.Workload)
+	for _, o := range in.Operands {
+		if !slices.Contains(workloads, o.Result.Workload) {
+			workloads = append(workloads, o.Result.Workload)
 		}
 	}
 	c := in.Comparison

@@ -49,6 +49,7 @@ func TestEveryFlagChangesAnExperiment(t *testing.T) {
 		"alpha":        {base: ab + " --repeat 4", flag: "--alpha 0.01", shows: `99% interval`},
 		"arm":          {base: ab + " --repeat 4", flag: "--arm c:latency=constant:200ms", shows: `c against a at 10: worse`},
 		"axis":         {base: sweep, flag: "--axis requests", shows: `holds?\b.*requests/s|requests/s holds`},
+		"baseline":     {base: sweep, flag: "--baseline last", shows: `has no earlier run of simulated`},
 		"budget":       {base: limit, flag: "--budget 2s", shows: `the budget is spent`},
 		"confirm":      {base: limit, flag: "--confirm 1", shows: `confirmed 1 of 1`},
 		"dry-run":      {base: sweep, flag: "--dry-run", shows: `This was a dry run: nothing was done`},
@@ -65,6 +66,7 @@ func TestEveryFlagChangesAnExperiment(t *testing.T) {
 		"margin":       {base: ab + " --repeat 4", flag: "--margin 50%", shows: `margin 50%`},
 		"max":          {base: limit, flag: "--max 8", shows: `nothing failed up to the highest level tried`},
 		"metric":       {base: ab + " --repeat 4", flag: "--metric Ready_p90", shows: `Ready p90 changed by`},
+		"name":         {base: sweep, flag: "--name nightly", plan: `(?m)^name: nightly$`},
 		"output":       {base: sweep, flag: "--output json", shows: `(?m)^\$ plimsoll\n\{`},
 		"pace":         {base: sweep, flag: "--pace 7", shows: `"pace": "7/s"`},
 		"repeat":       {base: sweep, flag: "--repeat 2", shows: `4 of 4 steps were made`},
@@ -75,6 +77,7 @@ func TestEveryFlagChangesAnExperiment(t *testing.T) {
 		"slo":          {base: sweep, flag: "--slo Ready_p99_<=_1ms", shows: `Ready p99 <= 1ms: it was`},
 		"step":         {base: limit, flag: "--step 2", shows: `"why": "ramp: 3 held, up by 2"`},
 		"step-timeout": {base: sweep, flag: "--step-timeout 9s", plan: `stepTimeout: 9s`},
+		"summary":      {base: sweep, flag: "--summary", shows: `(?m)^\{"schema":"plimsoll/summary/v1",.*"exitCode":0`},
 		"until":        {base: ab, flag: "--repeat 4..6 --until notWorse", shows: `after 4 of at most 6 blocks`, plan: `until: notWorse`},
 		"vary":         {base: sweep, flag: "--vary places=1,2", shows: `places=2: pass`},
 	}

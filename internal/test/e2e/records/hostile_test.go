@@ -7,12 +7,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/metrics"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
 )
 
 // A record of somebody else's is read; what its links lead to is left as it is.
@@ -106,5 +108,70 @@ func TestARecordIsData(t *testing.T) {
 	}
 	if got := p.Run(t, "run", "--resume", "run"); got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "names the program "+evil) {
 		t.Errorf("exit code %d\n%s", got.Code, got.Stderr)
+	}
+}
+
+// A record of a later version is refused by its first file of another format, with the version that reads it,
+// by every command.
+func TestLaterRecordsNameTheirVersion(t *testing.T) {
+	e2e.OnVirtualClock(t, func(t *testing.T) {
+		for file, change := range map[string]func(dir record.Dir) error{
+			record.ExperimentFile: func(dir record.Dir) error {
+				text, err := dir.ReadFile(record.ExperimentFile)
+				return errors.Join(err, dir.WriteFile(record.ExperimentFile, []byte(strings.Replace(string(text), "experiment/v1", "experiment/v2", 1))))
+			},
+			record.HistoryFile: func(dir record.Dir) error {
+				if err := os.Remove(dir.Path(record.HistoryFile)); err != nil {
+					return err
+				}
+				w, err := record.NewWriter(dir, nil, nil)
+				if err != nil {
+					return err
+				}
+				w.Append(record.Event{Body: &record.RunEvent{Phase: record.PhaseStart, Version: record.HistoryVersion + 1}})
+				later := time.Now().AddDate(100, 0, 0) // than the result, also on a virtual clock
+				return errors.Join(w.Close(), os.Chtimes(dir.Path(record.HistoryFile), later, later))
+			},
+		} {
+			dir := record.Dir(filepath.Join(t.TempDir(), "a run"))
+			ran(t, process.ExitPass, "limit", "simulated", "--set", "limit=9", "--out", string(dir))
+			text, err := dir.ReadFile(record.ExperimentFile)
+			if err := errors.Join(err, dir.WriteFile(record.ExperimentFile, []byte(strings.Replace(string(text), "version: "+process.Version, "version: 0.9.1", 1))), change(dir)); err != nil {
+				t.Fatal(err)
+			}
+			for _, args := range [][]string{{"analyze"}, {"report"}, {"compare", string(dir)}, {"run", "--resume"}, {"limit", "simulated", "--out", string(dir) + "-2", "--baseline"}} {
+				got := e2e.Command(t, nil, append(args, string(dir))...)
+				if got.Code == process.ExitPass || !strings.Contains(got.Stdout+got.Stderr, "needs plimsoll 0.9.1") {
+					t.Errorf("%s of a later version, %v: exit code %d\n%s%s", file, args, got.Code, got.Stdout, got.Stderr)
+				}
+			}
+			if got := ran(t, process.ExitPass, "runs", filepath.Dir(string(dir))); !strings.Contains(got.Stdout, "needs plimsoll 0.9.1") {
+				t.Errorf("%s of a later version is listed as\n%s", file, got.Stdout)
+			}
+		}
+	})
+}
+
+// A directory or a home that cannot be written to is named, with what helps.
+func TestReadOnlyPlaces(t *testing.T) {
+	dir := t.TempDir()
+	env := map[string]string{"HOME": "/proc", "XDG_STATE_HOME": ""}
+	e2e.OnVirtualClock(t, func(t *testing.T) {
+		limit := []string{"limit", "simulated", "--set", "limit=37"}
+		for _, args := range [][]string{append(limit, "--out", filepath.Join(dir, "a"), "--baseline", "last"), {"runs", dir}, {"analyze", filepath.Join(dir, "a")}, {"compare", filepath.Join(dir, "a"), filepath.Join(dir, "b")}} {
+			if args[0] == "compare" {
+				time.Sleep(time.Hour)
+				ran(t, process.ExitPass, append(limit, "--out", filepath.Join(dir, "b"))...)
+			}
+			if got := e2e.Command(t, env, args...); got.Code != process.ExitPass {
+				t.Errorf("%v: exit code %d\n%s", args, got.Code, got.Stderr)
+			}
+		}
+	})
+	t.Chdir("/proc") // where nobody can make a directory
+	for _, args := range [][]string{{"limit", "simulated"}, {"sweep", "simulated", "--levels", "2", "--vary", "limit=5,6"}} {
+		if got := e2e.Command(t, nil, args...); got.Code != process.ExitCouldNotRun || !strings.Contains(got.Stderr, "create run directory: mkdir plimsoll-runs") || !strings.Contains(got.Stderr, "hint: --out DIR") {
+			t.Errorf("%v: exit code %d\n%s", args, got.Code, got.Stderr)
+		}
 	}
 }

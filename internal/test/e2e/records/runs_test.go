@@ -55,7 +55,8 @@ func runsDir(t *testing.T) string {
 	write("cut/"+record.HistoryFile, "")
 	write("damaged/"+record.ExperimentFile, "schema: [")
 	write("damaged/"+record.HistoryFile, "(")
-	write("later/"+record.ExperimentFile, strings.Replace(string(plan), "experiment/v1", "experiment/v9", 1))
+	later := strings.NewReplacer("experiment/v1", "experiment/v9", "workload:", "further: 1\nworkload:", "version: "+process.Version, "version: 0.9.1").Replace(string(plan))
+	write("later/"+record.ExperimentFile, later)
 	write("later/"+record.HistoryFile, "")
 	write("notes/"+record.ExperimentFile, "schema: plimsoll/experiment/v1\nworkload: simulated\n") // a plan, and not a run
 	write("cells/a/b", "of a biologist")
@@ -71,7 +72,7 @@ func TestRunsAreListed(t *testing.T) {
 	e2e.OnVirtualClock(t, func(t *testing.T) {
 		dir := runsDir(t)
 		got := ran(t, process.ExitPass, "runs", dir, "--page")
-		for _, want := range []string{"night-1  simulated  simulated  2000-01-01 00:00:00 UTC  pass", "simulated holds 33 objects/place and fails at 34", "begun", "has no history.jsonl.zst", "damaged", "later", "experiment/v9"} {
+		for _, want := range []string{"night-1  simulated  simulated  2000-01-01 00:00:00 UTC  pass", "simulated holds 33 objects/place and fails at 34", "begun", "has no history.jsonl.zst", "damaged", "later", "experiment/v9", "it needs plimsoll 0.9.1"} {
 			if !strings.Contains(got.Stdout, want) {
 				t.Errorf("the list lacks %q:\n%s", want, got.Stdout)
 			}
