@@ -12,6 +12,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/http"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/ingress"
 	"plimsoll.dev/plimsoll/internal/system/network"
 	"plimsoll.dev/plimsoll/internal/system/router"
 	"plimsoll.dev/plimsoll/internal/system/simulated"
@@ -28,6 +29,7 @@ func Providers() []system.Provider {
 		io.Provider{},
 		network.Provider{},
 		http.Provider{},
+		ingress.Provider{},
 		simulated.Provider{},
 		volumes.Provider{},
 	}

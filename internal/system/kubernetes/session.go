@@ -436,6 +436,9 @@ func (r *usageReader) realNode(l *lab.Lab, w *workload.Workload, component func(
 	if err != nil {
 		return nil
 	}
+	if w == nil {
+		w = new(workload.Workload)
+	}
 	// Components without a process yet start at zero.
 	for _, c := range w.Components {
 		part := realnode.ComponentPart(c.Name)

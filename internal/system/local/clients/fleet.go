@@ -24,7 +24,7 @@ import (
 
 // Client is one that a fleet gives orders to.
 type Client struct {
-	Name string // such as "client 0 on node-a"
+	Name string // such as "client-0 on node-a"
 	http *http.Client
 }
 
@@ -115,7 +115,6 @@ type part struct {
 	progress streams.Progress
 	use, was Use // now, and when the part began
 	late     time.Duration
-	windows  int // told of
 	over     *over
 	lost     string // why nothing more is known of it, "" while it is
 }

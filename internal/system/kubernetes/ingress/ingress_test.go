@@ -1,0 +1,93 @@
+package ingress
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes"
+	"plimsoll.dev/plimsoll/workloads"
+)
+
+func requestFor(t *testing.T, params map[string]string, arms ...plan.Arm) system.Request {
+	t.Helper()
+	w, err := workload.Load(workloads.FS(), name, workload.TargetsOf(Provider{}.Declare()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return system.Request{Workload: w, Run: "r", Plan: &plan.Plan{Params: params, Arms: arms, Axis: plan.Axis{Name: axisRate}, Own: &kubernetes.Settings{Images: "registry.example/team"}}}
+}
+
+func TestWhatAPlanSays(t *testing.T) {
+	for _, tt := range []struct {
+		why    string
+		params map[string]string
+		check  func(*settings) bool
+		says   string // of the error
+	}{
+		{"a service of the run's own", nil, func(s *settings) bool {
+			return s.way() == "service" && s.backEndsText() == "2 back ends" && s.least == 1 && s.most == 1 && s.image == "registry.example/team/plimsoll-agent:latest" && s.trust == nil
+		}, ""},
+		{"bounds of the clients", map[string]string{"clients": "2..8"}, func(s *settings) bool { return s.least == 2 && s.most == 8 }, ""},
+		{"bounds in the wrong order", map[string]string{"clients": "8..2"}, nil, "8..2: the second number"},
+		{"too many clients", map[string]string{"clients": "1001"}, nil, "at most 1000"},
+		{"a URL with a path and a query", map[string]string{"via": "url", "url": "https://[2001:db8::1]/a?b=c", "mark": "x"}, func(s *settings) bool {
+			p := s.plan(7)
+			r := p.Hosts[0].Requests[0]
+			return s.server == "[2001:db8::1]:443" && s.host == "[2001:db8::1]" && r.Path == "/a?b=c" && string(r.Want) == "x" && p.Pace == 7 && s.trust != nil && !s.trust.Any && s.backEndsText() == ""
+		}, ""},
+		{"a URL without a scheme", map[string]string{"via": "url", "url": "example.com:80"}, nil, "is not the address of a server"},
+		{"a URL with a password", map[string]string{"via": "url", "url": "http://u:secret@example.com"}, nil, "without a user"},
+		{"a URL that cannot be read, with a password", map[string]string{"via": "url", "url": "http://u:secret@exa mple.com:x"}, nil, "is not the address"},
+		{"a URL for another way", map[string]string{"url": "http://example.com"}, nil, "via is service"},
+		{"a mark for back ends that have their own", map[string]string{"mark": "x"}, nil, "a mark of their own"},
+		{"no gateway", map[string]string{"via": "gateway"}, nil, "names no gateway"},
+		{"a gateway", map[string]string{"via": "gateway", "gateway": "infra/public"}, func(s *settings) bool { return s.way() == "route of gateway infra/public" }, ""},
+		{"an address without a port", map[string]string{"via": "ingress", "address": "192.0.2.1"}, nil, "missing port"},
+		{"TLS without a check", map[string]string{"via": "route", "tls": "true", "verify": "false"}, func(s *settings) bool { return s.trust.Any }, ""},
+		{"nodes of the clients", map[string]string{"clientNodes": "a=b,c="}, func(s *settings) bool { return maps.Equal(s.nodes, map[string]string{"a": "b", "c": ""}) }, ""},
+	} {
+		t.Run(tt.why, func(t *testing.T) {
+			arms, err := read(requestFor(t, tt.params))
+			if (err != nil) != (tt.says != "") || err != nil && !strings.Contains(err.Error(), tt.says) {
+				t.Fatalf("%v, want %q", err, tt.says)
+			}
+			if err != nil && strings.Contains(err.Error(), "secret") {
+				t.Errorf("%v shows a password", err)
+			}
+			if err == nil && !tt.check(arms[""]) {
+				t.Errorf("%+v", arms[""])
+			}
+		})
+	}
+}
+
+// Arms share their clients, and a server that was confirmed.
+func TestArmsShareTheirClients(t *testing.T) {
+	for _, tt := range []struct {
+		why    string
+		params map[string]string
+		says   string
+	}{
+		{"back ends may differ", map[string]string{"backEnds": "4"}, ""},
+		{"the way may differ", map[string]string{"via": "ingress", "address": "192.0.2.1:80"}, ""},
+		{"clients may not", map[string]string{"clients": "2"}, "arms share their clients"},
+		{"another server may not be loaded", map[string]string{"via": "url", "url": "http://example.com"}, "arms share their clients"},
+	} {
+		_, err := read(requestFor(t, nil, plan.Arm{Name: "a"}, plan.Arm{Name: "b", Params: tt.params}))
+		if (err != nil) != (tt.says != "") || err != nil && !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: %v, want %q", tt.why, err, tt.says)
+		}
+	}
+}
+
+// A dry run says what would be made.
+func TestOutline(t *testing.T) {
+	outline, err := Provider{}.Outline(t.Context(), requestFor(t, map[string]string{"clients": "1..3", "backEndTime": "5ms"}))
+	if err != nil || len(outline) != 3 || !strings.Contains(outline[1].What, "2 back ends that work on 1 request at once, for 5ms each") || !strings.Contains(outline[2].What, "1 client, at most 3") {
+		t.Errorf("%+v, %v", outline, err)
+	}
+}

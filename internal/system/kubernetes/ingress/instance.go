@@ -1,0 +1,391 @@
+package ingress
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/follow"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/sweep"
+	"plimsoll.dev/plimsoll/internal/system/local"
+	"plimsoll.dev/plimsoll/internal/system/local/clients"
+	"plimsoll.dev/plimsoll/internal/system/streams"
+)
+
+const (
+	awaitBound   = 2 * time.Minute // for pods and routes to be there
+	awaitPoll    = 250 * time.Millisecond
+	lead         = 500 * time.Millisecond // from an order to the moment that all clients begin at
+	mostLate     = 100 * time.Millisecond // after that moment
+	askBound     = 5 * time.Second        // for one request before the load
+	removalBound = 3 * time.Minute
+)
+
+// instance loads the ways to back ends of a run's own namespace.
+type instance struct {
+	*session
+	local.Rig[*site]
+	namespace string
+	show      func(what string) // that is waited for, before the load
+	made      bool              // the namespace may be there
+	gone      bool              // nothing is left
+	end       context.CancelFunc
+	signs     sync.WaitGroup
+
+	fleet    *clients.Fleet
+	pods     []clientPod
+	wanted   int // clients
+	forwards []*api.Forward
+}
+
+// clientPod names a client, its node and its zone.
+type clientPod struct{ pod, node, zone string }
+
+// Target implements system.Session.
+func (s *session) Target(ctx context.Context, rec system.Recorder) (system.Instance, error) {
+	i := &instance{session: s, namespace: "plimsoll-" + s.Run, wanted: s.arms[""].least, show: func(string) {}}
+	i.Rig = local.Rig[*site]{Rec: rec, Seed: s.Plan.Seed, Arms: make(map[string]*site), Start: i.start}
+	i.fleet = &clients.Fleet{Now: rec.Clock.Now, Late: mostLate}
+	if s.held == nil {
+		s.held = sweep.Hold(s.Host, s.Run)
+	}
+	err := i.setUp(ctx)
+	if err != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removalBound)
+		defer cancel()
+		if removal := i.Close(ctx); removal != nil {
+			err = errors.Join(err, &system.LeftError{Err: removal, Left: 1})
+		}
+		return nil, err
+	}
+	s.instance = i
+	return i, nil
+}
+
+func (i *instance) setUp(ctx context.Context) error {
+	show, end := i.session.Progress()
+	defer end()
+	i.show = show
+	defer func() { i.show = func(string) {} }() // the run shows its own
+	if err := i.makeNamespace(ctx); err != nil {
+		return err
+	}
+	alive, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	i.end = cancel
+	i.signs.Go(func() { i.live(alive) })
+	for n, arm := range slices.Sorted(maps.Keys(i.arms)) {
+		if arm == "" && len(i.arms) > 1 {
+			continue // only its arms are loaded
+		}
+		site, err := i.makeBackEnds(ctx, fmt.Sprintf("%s-%d", partBackEnd, n), i.arms[arm])
+		if err != nil {
+			return err
+		}
+		i.Arms[arm] = site
+	}
+	if _, err := i.Client().Typed.BatchV1().Jobs(i.namespace).Create(ctx, i.clientJob(i.wanted), metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create the clients: %w", i.Client().Unreachable(err))
+	}
+	if err := i.reach(ctx); err != nil {
+		return err
+	}
+	for _, arm := range slices.Sorted(maps.Keys(i.Arms)) {
+		if err := i.program(ctx, i.Arms[arm]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// live shows that the run lives, by an annotation on its namespace.
+func (i *instance) live(ctx context.Context) {
+	for api.Sleep(ctx, follow.AliveInterval/2) {
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, api.AnnotationAlive, i.Now().UTC().Format(time.RFC3339))
+		// The next sign may come through; without any, the run counts as dead for others.
+		_, _ = i.Client().Typed.CoreV1().Namespaces().Patch(ctx, i.namespace, types.MergePatchType, patch, metav1.PatchOptions{})
+	}
+}
+
+// await asks until it is there. What says what is waited for; ask says why not yet.
+func (i *instance) await(ctx context.Context, what string, ask func() (why string, there bool, err error)) error {
+	i.show("waiting for " + what)
+	bound := awaitBound
+	if i.arms[""].via == viaURL && i.pods != nil {
+		bound = askBound // nothing is being made
+	}
+	for until := i.Now().Add(bound); ; {
+		why, there, err := ask()
+		switch {
+		case err != nil && (api.Refused(err) || apierrors.IsNotFound(err)):
+			return fmt.Errorf("wait for %s: %w", what, i.Client().Unreachable(err))
+		case there:
+			return nil
+		case i.Now().After(until) || hopeless(why):
+			return &system.UnableError{Err: fmt.Errorf("wait for %s: %s", what, cmp.Or(why, fmt.Sprintf("not within %v", bound))), Hint: remedy(why)}
+		}
+		if !api.Sleep(ctx, awaitPoll) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// hopeless reports whether waiting for longer does not help.
+func hopeless(why string) bool {
+	return strings.Contains(why, "ImagePull") || strings.Contains(why, "InvalidImageName") || strings.Contains(why, "CreateContainerError")
+}
+
+func remedy(why string) string {
+	if strings.Contains(why, "Image") {
+		return "plimsoll image push REGISTRY/PATH, then the same with --images REGISTRY/PATH; or name an image that nodes can pull: --set image=REF"
+	}
+	return ""
+}
+
+// waiting says why a pod of a part is not ready, "" where all are.
+func (i *instance) waiting(ctx context.Context, part string) string {
+	list, err := i.Client().Typed.CoreV1().Pods(i.namespace).List(ctx, metav1.ListOptions{LabelSelector: labelPart + "=" + part})
+	if err != nil {
+		return err.Error()
+	}
+	for _, pod := range list.Items {
+		for _, s := range pod.Status.ContainerStatuses {
+			if w := s.State.Waiting; w != nil && w.Reason != "ContainerCreating" {
+				return fmt.Sprintf("pod %s: %s: %s", pod.Name, w.Reason, w.Message)
+			}
+		}
+		for _, c := range pod.Status.Conditions {
+			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+				return fmt.Sprintf("pod %s: %s", pod.Name, c.Message)
+			}
+		}
+	}
+	return ""
+}
+
+// reach waits for the pods of the clients, and connects to those that it does not reach yet.
+func (i *instance) reach(ctx context.Context) error {
+	var pods []clientPod
+	err := i.await(ctx, "the clients", func() (string, bool, error) {
+		list, err := i.Client().Typed.CoreV1().Pods(i.namespace).List(ctx, metav1.ListOptions{LabelSelector: labelPart + "=" + partClients})
+		if err != nil {
+			return "", false, err
+		}
+		pods = make([]clientPod, i.wanted)
+		there := 0
+		for _, pod := range list.Items {
+			n, err := strconv.Atoi(pod.Annotations[batchv1.JobCompletionIndexAnnotation])
+			running := len(pod.Status.ContainerStatuses) > 0 && pod.Status.ContainerStatuses[0].State.Running != nil && pod.DeletionTimestamp == nil
+			if err == nil && n < i.wanted && running && pods[n].pod == "" {
+				pods[n] = clientPod{pod: pod.Name, node: pod.Spec.NodeName}
+				there++
+			}
+		}
+		return i.waiting(ctx, partClients), there == i.wanted, nil
+	})
+	if err != nil {
+		return err
+	}
+	zones := make(map[string]string)
+	nodes, err := i.Client().Typed.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err == nil { // without the right the zones are unknown
+		for _, n := range nodes.Items {
+			zones[n.Name] = n.Labels[corev1.LabelTopologyZone]
+		}
+	}
+	i.leave()
+	i.pods, i.fleet.Clients = pods, nil
+	for n := range pods {
+		pods[n].zone = zones[pods[n].node]
+		forward, err := i.Client().Forward(i.namespace, pods[n].pod, clients.Port)
+		if err != nil {
+			return err
+		}
+		i.forwards = append(i.forwards, forward)
+		i.fleet.Clients = append(i.fleet.Clients, clients.NewClient(fmt.Sprintf("client-%d on %s", n, pods[n].node), func(ctx context.Context) (net.Conn, error) { return forward.Dial(ctx) }))
+	}
+	return nil
+}
+
+// leave ends the connections to the clients.
+func (i *instance) leave() {
+	for _, c := range i.fleet.Clients {
+		c.Close()
+	}
+	for _, f := range i.forwards {
+		f.Close()
+	}
+	i.forwards = nil
+}
+
+// program waits for the first right answer to every client, and measures how long that takes.
+func (i *instance) program(ctx context.Context, s *site) error {
+	began := i.Rec.Clock.Now()
+	order := clients.Order{Server: s.server, Trust: s.trust, Plan: s.withHost().plan(0)}
+	order.Schedule.Timeout = askBound
+	for _, c := range i.fleet.Clients {
+		err := i.await(ctx, fmt.Sprintf("the first right answer of %s to %s", s.way(), c.Name), func() (string, bool, error) {
+			failed, err := c.Ask(ctx, order)
+			if err != nil {
+				return err.Error(), false, nil
+			}
+			return "the request failed: " + failed, failed == "", nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	s.programmed = (i.Rec.Clock.Now() - began).Duration()
+	return nil
+}
+
+// withHost returns the settings with the host name that the way has got.
+func (s *site) withHost() *settings {
+	one := *s.settings
+	one.host = s.host
+	return &one
+}
+
+// Describe implements system.Target.
+func (i *instance) Describe(ctx context.Context) (record.Environment, error) {
+	version, err := i.Version(ctx)
+	if err != nil {
+		return record.Environment{}, err
+	}
+	env := record.Environment{
+		Start: i.Rec.Clock.Start(), Target: i.Naming(), Elsewhere: i.Lab() == nil,
+		Fidelity: record.Fidelity{ControlPlane: record.Real, Nodes: record.Real, Containers: record.Real, Guests: record.None, Notes: []string{
+			"requests were sent by pods of the cluster, and nothing was seen of what was loaded but its answers",
+		}},
+		Facts:  facts(version, i.arms[""], slices.MaxFunc(slices.Collect(maps.Values(i.Arms)), func(a, b *site) int { return cmp.Compare(a.programmed, b.programmed) }).programmed),
+		Places: &record.Places{Place: clientNoun(), Facts: clientFacts()},
+	}
+	for n, p := range i.pods {
+		env.Places.Add(i.fleet.Clients[n].Name, record.Real, p.node, p.zone, i.arms[""].cpu)
+	}
+	return env, nil
+}
+
+// step is the load of one step.
+type step struct {
+	*instance
+	site *site
+	rate int
+	from record.Micros // of the last reading of the clients
+	was  map[string]clients.Use
+}
+
+// Raise implements system.Target.
+func (i *instance) Raise(ctx context.Context, level system.Level) (system.Batch, error) {
+	b, err := i.Rig.Raise(ctx, level)
+	b.Lead = lead
+	return b, err
+}
+
+// start makes the load of a step: as many clients as are wanted, whose clocks are agreed on.
+func (i *instance) start(ctx context.Context, one *site, _ *system.Level) (local.Load, error) {
+	if i.wanted > len(i.pods) {
+		i.Rec.Emit(&record.Note{Text: fmt.Sprintf("clients were the limit: %s from now on", clientNoun().Count(i.wanted))})
+		patch := fmt.Appendf(nil, `{"spec":{"completions":%d,"parallelism":%[1]d}}`, i.wanted)
+		if _, err := i.Client().Typed.BatchV1().Jobs(i.namespace).Patch(ctx, partClients, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			return nil, fmt.Errorf("add clients: %w", i.Client().Unreachable(err))
+		}
+	}
+	if err := i.reach(ctx); err != nil {
+		return nil, err
+	}
+	if err := i.fleet.Agree(ctx); err != nil {
+		return nil, fmt.Errorf("measure the clients' clocks: %w", err)
+	}
+	var names []string
+	for _, c := range i.fleet.Clients {
+		names = append(names, c.Name)
+	}
+	noun := clientNoun()
+	i.Rec.Emit(&record.Place{Set: names, Noun: &noun})
+	return &step{instance: i, site: one, rate: i.bound(one.settings), was: make(map[string]clients.Use)}, nil
+}
+
+// Stream implements local.Load.
+func (s *step) Stream(ctx context.Context, schedule streams.Schedule) error {
+	order := clients.Order{Server: s.site.server, Trust: s.site.trust, Plan: s.site.withHost().plan(s.rate), Seed: s.Seed, Schedule: schedule}
+	began := s.Rec.Clock.Now()
+	err := s.fleet.Stream(ctx, order, func(w *record.Window) { s.Rec.Emit(w) }, func(client, why string) {
+		s.Rec.Emit(&record.Place{Place: client, State: record.PlaceGone, What: "was lost: " + why})
+	})
+	seconds := (s.Rec.Clock.Now() - began).Seconds()
+	for _, u := range s.fleet.Uses() {
+		if u.Wanted > mostDemand*seconds*share(u) || u.Throttled > (1-mostDemand)*seconds {
+			s.wanted = min(2*len(s.pods), s.arms[""].most)
+		}
+	}
+	return err
+}
+
+// share returns how much of a processor a client can use: its thread is one.
+func share(u clients.Use) float64 {
+	if u.Limit > 0 {
+		return min(u.Limit, 1)
+	}
+	return 1
+}
+
+// Progress implements local.Load.
+func (s *step) Progress() system.Progress { return system.OfStream(s.fleet.Progress()) }
+
+// Readings implements local.Load: the demand of the client with the highest.
+func (s *step) Readings() []record.Reading {
+	now, uses := s.Rec.Clock.Now(), s.fleet.Uses()
+	seconds := (now - s.from).Seconds()
+	values := map[string]float64{"clients": float64(len(uses))}
+	for name, u := range uses {
+		if was, known := s.was[name]; known && seconds > 0.5 && u.Wanted > was.Wanted {
+			demand := max((u.Wanted-was.Wanted)/seconds/share(u), (u.Throttled-was.Throttled)/seconds)
+			values["demand"] = max(values["demand"], min(demand, 1))
+		}
+	}
+	if seconds > 0.5 {
+		s.from, s.was = now, uses
+	}
+	return []record.Reading{{Source: sourceClients, Values: values}}
+}
+
+// End implements local.Load.
+func (*step) End() error { return nil }
+
+// Close implements system.Instance: it removes the namespace with all that is in it.
+func (i *instance) Close(done context.Context) error {
+	err := i.Reset(done)
+	if i.end != nil {
+		i.end()
+		i.signs.Wait()
+	}
+	i.leave()
+	if !i.made {
+		i.gone = true
+		return err
+	}
+	if l := i.Lab(); l != nil && l.Spec().Private {
+		i.gone = true // it goes with its lab
+		return err
+	}
+	err = errors.Join(err, sweep.Clean(done, i.Client(), i.Host, sweep.Leftover{Run: i.Run, Namespaces: []string{i.namespace}}))
+	i.gone = err == nil
+	return err
+}

@@ -1,0 +1,378 @@
+// Package ingress loads what takes requests in a cluster, by clients in pods of it: a service, an ingress, a
+// route of a gateway or of OpenShift, with back ends of the run's own, or a URL.
+package ingress
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/lab/image"
+	"plimsoll.dev/plimsoll/internal/plan"
+	own "plimsoll.dev/plimsoll/internal/plan/settings"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/proc"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes"
+	"plimsoll.dev/plimsoll/internal/system/local/clients"
+	"plimsoll.dev/plimsoll/internal/system/local/load"
+)
+
+const name = "ingress" // of the target
+
+// The axes that it can be raised along.
+const (
+	axisRate        = "rate"
+	axisConnections = "connections"
+)
+
+// The ways to the back ends.
+const (
+	viaService = "service"
+	viaIngress = "ingress"
+	viaGateway = "gateway"
+	viaRoute   = "route"
+	viaURL     = "url"
+)
+
+const sourceClients = "clients" // names what is read of the clients, among the sources of samples
+
+// requests returns the kind of object of the load.
+func requests() record.ObjectKind {
+	return record.ObjectKind{
+		Object: record.Noun{One: "request", Many: "requests"}, Place: clientNoun(),
+		Milestones: []record.Milestone{
+			{Name: load.Connected, Owner: "listener"}, {Name: load.Secured, Owner: "TLS handshake"}, {Name: load.Response, Owner: "back end"},
+		},
+		There:    load.Response,
+		Measures: []record.Measure{record.RequestErrors(0)},
+		Metrics:  []record.Metric{record.AchievedRate("requests answered per second")},
+		Bounds:   []record.Bound{{Name: "clients", What: "the processor of a client", Source: sourceClients, Value: "demand", Full: mostDemand, Generator: true}},
+	}
+}
+
+const mostDemand = 0.9 // of the processor time that a client may have, from which on it is the limit
+
+func clientNoun() record.Noun { return record.Noun{One: "client", Many: "clients"} }
+
+// facts returns what a record says of the load; nil is for the declaration.
+func facts(version string, one *settings, programmed time.Duration) []record.Fact {
+	if one == nil {
+		one = new(settings)
+	}
+	return []record.Fact{
+		{Name: "kubernetes", What: "version of the API server", Value: version, Bearing: record.Refuses},
+		{Name: "via", What: "way that requests take", Value: one.way(), Bearing: record.Refuses},
+		{Name: "back-ends", What: "pods that answer, and how", Value: one.backEndsText(), Bearing: record.Refuses},
+		{Name: "programmed", What: "time until every client had a right answer, from its first request on", Value: strconv.FormatFloat(programmed.Seconds(), 'f', 3, 64), Unit: "s", Bearing: record.Noted},
+	}
+}
+
+func clientFacts() []record.Fact {
+	return []record.Fact{
+		{Name: "client-node", What: "node of the client", Bearing: record.Noted},
+		{Name: "client-zone", What: "zone of its node", Bearing: record.Noted},
+		{Name: "client-cpu", What: "CPU limit of the client", Bearing: record.Refuses},
+	}
+}
+
+// Provider opens clusters whose ways to back ends are loaded.
+type Provider struct{}
+
+// Declare implements system.Provider.
+func (Provider) Declare() workload.Target {
+	kind := requests()
+	return workload.Target{
+		Name: name, Kind: kind, Settings: func() own.Own { return new(kubernetes.Settings) },
+		Axes: map[string]workload.TargetAxis{
+			axisConnections: {Loop: workload.Closed, Stream: &kind}, axisRate: {Loop: workload.Open, Stream: &kind},
+		},
+		Facts: slices.Concat(facts("", nil, 0), clientFacts()),
+		Takes: map[string]string{
+			"wait": "wait until no other run loads the cluster, or until it counts as dead", "yes": "load a cluster that is not a lab, or a URL, without asking",
+			"ignore-health": "load the cluster even if its API server or all of its nodes are not ready",
+		},
+	}
+}
+
+// Needs implements system.Provider: it runs no program.
+func (Provider) Needs() []proc.Program { return nil }
+
+// Outline implements system.Provider.
+func (Provider) Outline(_ context.Context, r system.Request) ([]system.Change, error) {
+	list := []system.Change{}
+	if r.Workload == nil {
+		return list, nil
+	}
+	arms, err := read(r)
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, system.Change{Action: system.Make, What: "namespace plimsoll-" + r.Run})
+	for _, arm := range slices.Sorted(maps.Keys(arms)) {
+		one := arms[arm]
+		if one.via == viaURL {
+			list = append(list, system.Change{Action: system.ChangeIt, What: one.server + ": whatever these requests change there"})
+			continue
+		}
+		list = append(list, system.Change{Action: system.Make, What: one.backEndsText() + ", with a service"})
+		if one.via != viaService {
+			list = append(list, system.Change{Action: system.Make, What: one.way()})
+		}
+	}
+	base := arms[""]
+	return append(list, system.Change{Action: system.Make, What: fmt.Sprintf("a job of %s, at most %d, that send requests", clientNoun().Count(base.least), base.most)}), nil
+}
+
+// Open implements system.Provider.
+func (Provider) Open(ctx context.Context, r system.Request) (system.Session, error) {
+	if r.Workload == nil {
+		o, err := kubernetes.Open(ctx, r)
+		return o, err
+	}
+	arms, err := read(r)
+	if err != nil {
+		return nil, err
+	}
+	if r.Plan.Own.(*kubernetes.Settings).Namespace != "" {
+		return nil, system.Mistakef("leave it out", "--namespace: the clients and back ends of an ingress load are in a namespace of the run's own")
+	}
+	o, err := kubernetes.Open(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return &session{Opened: o, Request: r, arms: arms}, nil
+}
+
+type session struct {
+	*kubernetes.Opened
+	system.Request
+	arms     map[string]*settings // of the workload itself for ""
+	instance *instance            // nil before Target
+	held     func(clean bool)
+}
+
+// settings holds the load of one arm.
+type settings struct {
+	via, server, host, path, class, gateway, mark string
+	secure                                        bool
+	trust                                         *clients.Trust
+	backEnds, atOnce, size                        int
+	took                                          time.Duration
+	least, most                                   int // clients
+	cpu, image                                    string
+	nodes                                         map[string]string
+	rate                                          int // requests a second at most, 0 for none
+	keepAlive, random                             bool
+}
+
+// way says how requests get to the back ends.
+func (s *settings) way() string {
+	switch s.via {
+	case viaURL:
+		return s.server
+	case viaIngress:
+		return "ingress of class " + cmp.Or(s.class, "(default)")
+	case viaGateway:
+		return "route of gateway " + s.gateway
+	case viaRoute:
+		return "route of OpenShift"
+	}
+	return s.via
+}
+
+func (s *settings) backEndsText() string {
+	if s.via == viaURL || s.backEnds == 0 {
+		return ""
+	}
+	text := record.Noun{One: "back end", Many: "back ends"}.Count(s.backEnds)
+	if s.took > 0 {
+		text += fmt.Sprintf(" that work on %s at once, for %v each", record.Noun{One: "request", Many: "requests"}.Count(s.atOnce), s.took)
+	}
+	return text
+}
+
+// read reads what the plan says. Nothing is asked of the cluster.
+func read(r system.Request) (map[string]*settings, error) {
+	arms := make(map[string]*settings)
+	err := r.EachArm(func(arm string, given map[string]string) error {
+		p, err := r.Resolve(given)
+		if err != nil {
+			return err
+		}
+		one, err := settingsOf(p, r.Plan.Own.(*kubernetes.Settings).Images)
+		if err != nil {
+			return err
+		}
+		if base := arms[""]; base != nil && (one.least != base.least || one.most != base.most || one.cpu != base.cpu || one.image != base.image || !maps.Equal(one.nodes, base.nodes) || one.via == viaURL && one.server != base.server) {
+			return system.Mistakef("compare two runs: plimsoll compare", "arms share their clients, and the server that was confirmed: clients, clientCPU, clientNodes, image and url cannot differ")
+		}
+		if r.Plan.Axis.Name == axisRate && one.rate > 0 {
+			if level := slices.Max(append(r.Plan.Levels(), 0)); level > float64(one.rate) {
+				return system.ParamMistake("maxRate", fmt.Sprintf("a higher one, if that may be: --set maxRate=%g", level), "the plan goes up to %g requests/s, and at most %d are allowed", level, one.rate)
+			}
+		}
+		arms[arm] = one
+		return nil
+	})
+	return arms, err
+}
+
+func settingsOf(p workload.Params, images string) (*settings, error) {
+	s := &settings{
+		via: p.Get("via"), host: p.Get("host"), class: p.Get("class"), gateway: p.Get("gateway"), server: p.Get("address"), path: "/",
+		secure: p.Flag("tls"), backEnds: int(p.Int("backEnds")), atOnce: int(p.Int("backEndAtOnce")), size: int(p.Int("responseSize")), took: p.Duration("backEndTime"),
+		cpu: p.Get("clientCPU"), image: p.Get("image"), rate: int(p.Int("maxRate")), keepAlive: p.Flag("keepAlive"), random: p.Get("arrivals") == "random", mark: p.Get("mark"),
+	}
+	least, most, bounded := strings.Cut(p.Get("clients"), "..")
+	s.least, _ = strconv.Atoi(least) // the pattern of the parameter
+	if s.most = s.least; bounded {
+		s.most, _ = strconv.Atoi(most)
+	}
+	if s.most < s.least || s.most > mostClients {
+		return nil, system.ParamMistake("clients", "for example 1..8", "%s: the second number is not below the first, and at most %d", p.Get("clients"), mostClients)
+	}
+	if text := p.Get("clientNodes"); text != "" {
+		s.nodes = make(map[string]string)
+		for label := range strings.SplitSeq(text, ",") {
+			key, value, _ := strings.Cut(label, "=")
+			s.nodes[key] = value
+		}
+	}
+	if images != "" && s.image == image.AgentReference {
+		var err error
+		if s.image, err = image.At(images, image.AgentReference); err != nil {
+			return nil, system.Mistakef("", "--images: %w", err)
+		}
+	}
+	switch {
+	case s.via != viaURL && s.mark != "":
+		return nil, system.ParamMistake("mark", "leave it out", "the answers of the run's own back ends have a mark of their own")
+	case s.via == viaURL:
+		return s, s.parse(p.Get("url"))
+	case p.Get("url") != "":
+		return nil, system.ParamMistake("url", "--set via=url", "a URL is loaded with via=url alone, and via is %s", s.via)
+	case s.via == viaGateway && strings.Count(s.gateway, "/") != 1:
+		return nil, system.ParamMistake("gateway", "for example --set gateway=infra/public", "%q names no gateway, as NAMESPACE/NAME", s.gateway)
+	}
+	if s.server != "" {
+		if _, _, err := net.SplitHostPort(s.server); err != nil {
+			return nil, system.ParamMistake("address", "for example --set address=192.0.2.1:80", "%w", err)
+		}
+	}
+	if s.secure {
+		s.trust = &clients.Trust{Any: !p.Flag("verify"), Resumption: true}
+	}
+	return s, nil
+}
+
+const mostClients = 1000
+
+// parse takes the server, the host and the path of a URL.
+func (s *settings) parse(text string) error {
+	u, err := url.Parse(text)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.User != nil || u.Fragment != "" {
+		if err == nil {
+			text = u.Redacted()
+		} else if strings.Contains(text, "@") {
+			text = "the value" // it may hold a password
+		}
+		return system.ParamMistake("url", "for example --set url=http://shop.example:8080/list", "%q is not the address of a server, with http:// or https://, and without a user", text)
+	}
+	s.secure = u.Scheme == "https"
+	s.server = net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), map[bool]string{true: "443", false: "80"}[s.secure]))
+	s.host, s.path = u.Host, cmp.Or(u.RequestURI(), "/")
+	if s.secure {
+		s.trust = &clients.Trust{Resumption: true}
+	}
+	return nil
+}
+
+// plan returns the requests of an arm, with so many a second at most.
+func (s *settings) plan(rate int) load.Plan {
+	return load.Plan{
+		Threads: 1, Close: !s.keepAlive, Random: s.random, Pace: float64(rate),
+		Hosts: []load.Host{{Name: s.host, Weight: 1, Requests: []load.Request{{Method: "GET", Path: s.path, Weight: 1, Want: []byte(s.mark)}}}},
+	}
+}
+
+const foreignRate = 200 // requests a second, where the plan says nothing, at a cluster that is not a lab, or a URL
+
+// bound returns how many requests a second an arm may send, 0 for no bound.
+func (s *session) bound(one *settings) int {
+	if one.rate == 0 && (s.Lab() == nil || one.via == viaURL) {
+		return foreignRate
+	}
+	return one.rate
+}
+
+// Consent implements system.Session: a cluster that is not a lab, and a URL, are not the run's own.
+func (s *session) Consent(ctx context.Context) (*system.Consent, error) {
+	base := s.arms[""]
+	if s.Lab() != nil && base.via != viaURL {
+		return nil, nil
+	}
+	summary, err := s.Summary(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &system.Consent{System: summary, Why: "is not a plimsoll lab", Load: fmt.Sprintf("at most %d requests a second to %s, from at most %s", s.bound(base), base.way(), clientNoun().Count(base.most))}
+	if s.Lab() != nil {
+		c.System, c.Why = base.way(), "is not a server of plimsoll's"
+	}
+	return c, nil
+}
+
+// Prepare implements system.Session.
+func (s *session) Prepare(context.Context) error {
+	if s.Plan.Axis.Name != axisRate {
+		return nil
+	}
+	for _, one := range s.arms {
+		if most, level := s.bound(one), slices.Max(append(s.Plan.Levels(), 0)); most > 0 && level > float64(most) {
+			return system.ParamMistake("maxRate", fmt.Sprintf("if that may be: --set maxRate=%g, or a lower --max", level), "the plan goes up to %g requests/s, and where nothing is said at most %d are sent there", level, most)
+		}
+	}
+	return nil
+}
+
+// Survey implements system.Session.
+func (s *session) Survey(ctx context.Context, thorough bool) (system.Survey, error) {
+	found, err := s.Opened.Survey(ctx, thorough)
+	found.Kind, found.Tables = requests(), nil
+	return found, err
+}
+
+// Bounds implements system.Session.
+func (s *session) Bounds() system.Bounds {
+	return system.Bounds{
+		Pace: plan.Pace{Max: true}, MaxInFlight: load.MostConnections, MaxInFlightOpen: load.MostConnections,
+		Guards: plan.Guards{record.MeasureRequestErrors: plan.Bound{Value: 50, Percent: true}},
+	}
+}
+
+// Readings implements system.Session.
+func (s *session) Readings() []record.Reading {
+	list := s.Opened.Readings()
+	if i := s.instance; i != nil {
+		list = append(list, i.Rig.Readings()...)
+	}
+	return list
+}
+
+// Close implements system.Session.
+func (s *session) Close() error {
+	if s.held != nil {
+		s.held(s.instance == nil || s.instance.gone)
+		s.held = nil
+	}
+	return s.Opened.Close()
+}

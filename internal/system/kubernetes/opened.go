@@ -1,0 +1,47 @@
+package kubernetes
+
+import (
+	"context"
+
+	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
+)
+
+// Opened is a session on a cluster, for loads that are not objects of the cluster.
+type Opened struct {
+	system.Session
+	of *session
+}
+
+// Open opens the lab or cluster that a request's plan names, for another target than this package's.
+func Open(ctx context.Context, r system.Request) (*Opened, error) {
+	r.Workload = nil
+	s, err := Provider{}.Open(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return &Opened{s, s.(*session)}, nil
+}
+
+// Client returns the client of the cluster.
+func (o *Opened) Client() *api.Client { return o.of.cluster.client }
+
+// Lab returns the lab that the cluster is, nil for others.
+func (o *Opened) Lab() *lab.Lab { return o.of.lab }
+
+// Summary describes the cluster to the user before it is loaded.
+func (o *Opened) Summary(ctx context.Context) (string, error) {
+	text, _, err := o.of.cluster.summary(ctx)
+	return text, err
+}
+
+// Version returns the version of the API server.
+func (o *Opened) Version(ctx context.Context) (string, error) {
+	version, _, err := o.of.cluster.version(ctx)
+	return version, err
+}
+
+// Naming returns the cluster's name in records.
+func (o *Opened) Naming() record.TargetNaming { return o.of.cluster.Naming }

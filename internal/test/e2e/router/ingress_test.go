@@ -1,0 +1,185 @@
+package router_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
+	"plimsoll.dev/plimsoll/internal/test/harness"
+)
+
+// Requests of clients in pods are those that a server outside of the cluster counts.
+func TestClientsInPodsAreCounted(t *testing.T) {
+	t.Parallel()
+	p := e2e.OnRealNode(t, suite)
+	typed, _ := e2e.LabClient(t, p.Kubeconfig)
+	// The API server is at an address of this machine that the node reaches.
+	found, err := typed.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).List(t.Context(), metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=kubernetes"})
+	if err != nil || len(found.Items) == 0 || len(found.Items[0].Endpoints) == 0 {
+		t.Fatal(found, err)
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort(found.Items[0].Endpoints[0].Addresses[0], "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answered atomic.Int64
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answered.Add(1)
+		switch r.URL.Path {
+		case "/moved":
+			http.Redirect(w, r, "/", http.StatusFound)
+		case "/error":
+			fmt.Fprint(w, "an error page with status 200")
+		default:
+			fmt.Fprint(w, "mark and more")
+		}
+	})}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { server.Close() })
+	at := "http://" + outside(t, typed, listener.Addr().(*net.TCPAddr))
+	args := func(path string, more ...string) []string {
+		return append([]string{"sweep", "ingress", "--lab", p.Lab, "--levels", "20", "--hold", "1s", "--slo", "errors < 50%", "--set", "via=url", "--set", "mark=mark", "--set", "url=" + at + path}, more...)
+	}
+
+	const clients = 2
+	p.RunTo(t, "r", args("/", "--yes", "--set", fmt.Sprint("clients=", clients))...)
+	sent, done, places := 0, 0, 0
+	p.Count("r", func(e record.Event) bool {
+		switch b := e.Body.(type) {
+		case *record.Window:
+			sent, done = sent+b.Sent, done+b.Done
+		case *record.Place:
+			places = max(places, len(b.Set))
+		}
+		return false
+	})
+	if int64(sent) != answered.Load()-clients || sent == 0 || done != sent || places != clients { // each client makes a request before the load
+		t.Errorf("sent %d, done %d, by %d clients; the server answered %d", sent, done, places, answered.Load())
+	}
+	if env := p.Environment(t, "r"); env.Places == nil || env.Places.Rows[0].Count != clients || env.Places.Rows[0].Values[0] != "real-0" {
+		t.Errorf("the clients are %+v", env.Places)
+	}
+
+	for _, tt := range []struct {
+		why  string
+		args []string
+		code int
+		says string
+	}{
+		{"a server that is not confirmed", args("/"), process.ExitUsage, "is not a server of plimsoll's, and was not confirmed"},
+		{"an error page with status 200", args("/error", "--yes"), process.ExitCouldNotRun, "the request failed: body"},
+		{"a redirect", args("/moved", "--yes"), process.ExitCouldNotRun, "the request failed: status 302"},
+		{"nobody listens", []string{"sweep", "ingress", "--lab", p.Lab, "--levels", "5", "--set", "via=url", "--set", "url=http://127.0.0.1:1/", "--yes"}, process.ExitCouldNotRun, "the request failed: refused"},
+		{"no gateway API", []string{"sweep", "ingress", "--lab", p.Lab, "--levels", "5", "--set", "via=gateway", "--set", "gateway=a/b"}, process.ExitUsage, "the cluster does not know /apis/gateway.networking.k8s.io/v1"},
+		{"a plan beyond what may be sent", args("/", "--yes", "--levels", "300"), process.ExitUsage, "at most 200 are sent there"},
+	} {
+		t.Run(tt.why, func(t *testing.T) {
+			suite.Long(t, "each makes its clients")
+			if got := p.Run(t, tt.args...); got.Code != tt.code || !strings.Contains(got.Stderr, tt.says) {
+				t.Errorf("exit code %d, want %d and %q\n%s", got.Code, tt.code, tt.says, got.Stderr)
+			}
+		})
+	}
+	if left := p.Leftovers(t); len(left) > 0 {
+		t.Errorf("left is %+v", left)
+	}
+}
+
+// outside makes a service that leads to an address of this machine, and returns its own.
+func outside(t *testing.T, typed kubernetes.Interface, at *net.TCPAddr) string {
+	t.Helper()
+	const name = "outside"
+	service, err := typed.CoreV1().Services(metav1.NamespaceDefault).Create(t.Context(), &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = typed.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault).Create(t.Context(), &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{discoveryv1.LabelServiceName: name}}, AddressType: discoveryv1.AddressTypeIPv4,
+		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{at.IP.String()}}}, Ports: []discoveryv1.EndpointPort{{Port: new(int32(at.Port))}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = typed.CoreV1().Services(metav1.NamespaceDefault).Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{})
+	})
+	return service.Spec.ClusterIP
+}
+
+// A client that is killed leaves the step undecided, with its requests lost; a run that is killed leaves
+// what the next command removes.
+func TestAClientIsKilled(t *testing.T) {
+	suite.Long(t, "back ends and clients are made several times")
+	t.Parallel()
+	p := e2e.OnRealNode(t, suite)
+	load := []string{"sweep", "ingress", "--lab", p.Lab, "--levels", "50", "--hold", "4s", "--set", "clients=3", "--set", "backEnds=1"}
+	for i := range 3 {
+		out := fmt.Sprint("killed-", i)
+		run := p.Start(t, append(load, "--out", out)...)
+		harness.Await(t, "the load", func() bool { return e2e.Windows(p, out) > i })
+		if !killOne(t, p, i) {
+			t.Fatal("no client runs")
+		}
+		got := run.Wait()
+		lost := 0
+		p.Count(out, func(e record.Event) bool {
+			if w, is := e.Body.(*record.Window); is {
+				lost += w.Lost
+			}
+			return false
+		})
+		if r := p.Result(t, out); got.Code != process.ExitInconclusive || !strings.Contains(r.Why, "clients 3, then 2: ") || lost == 0 {
+			t.Errorf("%d: exit code %d, %d lost: %s\n%s", i, got.Code, lost, r.Why, got.Stderr)
+		}
+	}
+	for _, moment := range []string{"waiting for the service account", "waiting for the back ends", "waiting for the clients", "warming up", "arriving"} {
+		run := p.Start(t, append(load, "--out", "run-"+strconv.Itoa(len(moment)))...)
+		harness.Await(t, moment, func() bool { return run.Ended() || strings.Contains(run.Stderr(), moment) })
+		run.Kill()
+		p.Cleaned(t, "--lab", p.Lab)
+		if left := p.Leftovers(t); len(left) > 0 {
+			t.Errorf("killed while %s, left is %+v", moment, left)
+		}
+	}
+}
+
+// killOne kills the container of one of the clients of the lab, and reports whether it was there.
+func killOne(t *testing.T, p *harness.Program, n int) bool {
+	t.Helper()
+	typed, _ := e2e.LabClient(t, p.Kubeconfig)
+	pods, err := typed.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{LabelSelector: "plimsoll.dev/part=clients"})
+	if err != nil || len(pods.Items) <= n {
+		t.Fatal(pods, err)
+	}
+	groups, _ := filepath.Glob("/proc/[0-9]*/cgroup")
+	for _, file := range groups {
+		dir := filepath.Dir(file)
+		group, _ := os.ReadFile(file) // it may have ended
+		command, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+		uid := string(pods.Items[n].UID)
+		ofPod := strings.Contains(string(group), uid) || strings.Contains(string(group), strings.ReplaceAll(uid, "-", "_"))
+		if pid, _ := strconv.Atoi(filepath.Base(dir)); ofPod && strings.HasSuffix(string(command), "\x00client\x00") {
+			return unix.Kill(pid, unix.SIGKILL) == nil
+		}
+	}
+	return false
+}
