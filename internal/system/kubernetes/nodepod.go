@@ -141,8 +141,8 @@ func nodePod(node *corev1.Node, s NodeScript) *corev1.Pod {
 	container := corev1.Container{
 		Name: "read", Image: s.Image, ImagePullPolicy: corev1.PullIfNotPresent,
 		Command: append([]string{loader, "--library-path", libraries, "/usr/sbin/chroot", root, "/bin/sh", "-c", s.Script, "plimsoll"}, s.Args...),
-		// Reading all of /proc and changing the root directory need privileges.
-		SecurityContext: &corev1.SecurityContext{Privileged: &yes},
+		// Reading all of /proc and changing the root directory need privileges, whatever user the image names.
+		SecurityContext: &corev1.SecurityContext{Privileged: &yes, RunAsUser: new(int64(0))},
 	}
 	var volumes []corev1.Volume
 	for _, v := range []struct{ name, path, at string }{{"node", "/", root}, {"usr", "/usr", "/usr"}, {"lib", "/lib", "/lib"}} {
