@@ -66,8 +66,8 @@ type experimentFlags struct {
 	signatures       string
 	documented
 	// record and result
-	out, output, baseline string
-	explain, summary      bool
+	out, output, baseline, margin string
+	explain, summary              bool
 }
 
 // add adds the flags that limit, sweep and ab have in common.
@@ -112,6 +112,9 @@ func (f *experimentFlags) addOutput(cmd *cobra.Command) {
 // addNight adds the flags of runs that are repeated.
 func (f *experimentFlags) addNight(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.baseline, "baseline", "", "compare the run with an earlier record: `last|NAME|DIR`, the last of the same plan beside the run's, one by its name there, or a directory of one or of several; see 'plimsoll runs'")
+	if cmd.Name() != "ab" { // which has a margin of its own
+		cmd.Flags().StringVar(&f.margin, "margin", "", "relative change of the baseline that still counts as the same (default 5%)")
+	}
 	cmd.Flags().BoolVar(&f.summary, "summary", false, "print a line of JSON at the end: verdict, exit code, load line, baseline and paths")
 }
 
@@ -424,7 +427,7 @@ func (x *experimentCommand) run(p *process.Process, stop *process.Interrupts) er
 	r := &runner{plan: x.plan, workload: w, out: x.flags.out, asked: levels, fromOpen: fromOpen, stepOpen: stepOpen, file: x.file}
 	r.under(p, stop, x.flags)
 	r.access = access
-	if r.baseline, err = records.FindBaseline(p, x.flags.baseline, x.flags.out, x.plan); err != nil {
+	if r.baseline, err = records.FindBaseline(p, x.flags.baseline, x.flags.margin, x.flags.out, x.plan); err != nil {
 		return err
 	}
 	if x.flags.dryRun {

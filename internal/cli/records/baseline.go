@@ -24,24 +24,34 @@ const lastBaseline = "last"
 
 // Baseline is an earlier record that a run is compared with.
 type Baseline struct {
-	dir   string   // "" for a first night
-	why   string   // it is a first night
-	names []string // of the runs in both records; see operandNames
+	dir    string   // "" for a first night
+	why    string   // it is a first night
+	names  []string // of the runs in both records; see operandNames
+	margin float64  // relative change that still counts as the same; 0 is that of the plans, or 5%
 }
 
 // FindBaseline finds the record that --baseline names, before the run of a plan leaves its own in
 // out ("" for one below the default directory): the last one of the plan, or a directory, or one
-// beside the run's. It returns nil for "".
-func FindBaseline(p *process.Process, given, out string, of *plan.Plan) (*Baseline, error) {
+// beside the run's. It returns nil for "". Margin is a text such as 5%, "" for that of the plans.
+func FindBaseline(p *process.Process, given, margin, out string, of *plan.Plan) (b *Baseline, err error) {
 	runs := record.RunsDir
 	if out != "" {
 		runs = filepath.Dir(filepath.Clean(out))
 	}
-	b := &Baseline{names: operandNames(of)}
-	beside := filepath.Join(runs, given)
-	switch info, err := os.Stat(given); {
+	b = &Baseline{names: operandNames(of)}
+	if margin != "" {
+		b.margin, err = plan.Primary{Margin: margin}.Share()
+	}
+	switch {
+	case err != nil:
+		return nil, process.Usagef("", "--margin: %w", err)
+	case given == "" && margin != "":
+		return nil, process.Usagef("add --baseline last", "--margin is of the comparison with a baseline")
 	case given == "":
 		return nil, nil
+	}
+	beside := filepath.Join(runs, given)
+	switch info, err := os.Stat(given); {
 	case given == lastBaseline:
 		return b, b.findLast(p, runs, of)
 	case err == nil && info.IsDir() && !isRecord(given+string(filepath.Separator)+"."):
@@ -109,7 +119,7 @@ func (b *Baseline) findLast(p *process.Process, dir string, of *plan.Plan) error
 // Compare compares the run in a directory with the baseline, and writes baseline.json there. What
 // cannot be compared is inconclusive.
 func (b *Baseline) Compare(ctx context.Context, p *process.Process, dir record.Dir) *recorded.Against {
-	a := &recorded.Against{Schema: recorded.AgainstSchema, Baseline: b.dir, Why: b.why, Comparisons: []recorded.Outcome{}}
+	a := &recorded.Against{Schema: recorded.AgainstSchema, Baseline: b.dir, Why: b.why}
 	if b.dir != "" {
 		for _, name := range b.names {
 			outcome, err := b.compare(ctx, p, b.dir+name, string(dir)+name)
@@ -139,5 +149,5 @@ func (b *Baseline) compare(ctx context.Context, p *process.Process, baseline, ru
 	if err != nil {
 		return out, err
 	}
-	return recorded.Compare(operands[0], operands[1], recorded.Options{Workload: process.LoadWorkload, Facts: process.DeclaredFacts()})
+	return recorded.Compare(operands[0], operands[1], recorded.Options{Margin: b.margin, Workload: process.LoadWorkload, Facts: process.DeclaredFacts()})
 }

@@ -99,7 +99,7 @@ func (t *Trend) FindChanges(alpha float64, seed uint64) {
 	defer t.setMean(values[since:], since > 0)
 	switch {
 	case errors.Is(err, stats.ErrFewForChange):
-		t.Why = fmt.Sprintf("no search for change points: %d experiments have the metric, %d are needed", len(values), stats.ChangeNeeds)
+		t.Why = fmt.Sprintf("no search for change points: it needs %d experiments with the metric and has %d", stats.ChangeNeeds, len(values))
 		return
 	case err != nil:
 		t.Why = "no search for change points: " + err.Error()

@@ -17,12 +17,12 @@ const AgainstSchema = "plimsoll/baseline/v1"
 
 // Against is baseline.json: how a run compares with an earlier record of its plan.
 type Against struct {
-	Schema      string      `json:"schema"`
+	Schema      string      `json:"schema,omitempty"`
 	Baseline    string      `json:"baseline"` // the run directory, "" where there was none yet, and Why says so
 	Verdict     slo.Verdict `json:"verdict"`  // the most serious of the comparisons, "" without any
 	ExitCode    int         `json:"exitCode"`
 	Why         string      `json:"why"`
-	Comparisons []Outcome   `json:"comparisons"` // of the run, or of each arm or cell
+	Comparisons []Outcome   `json:"comparisons,omitempty"` // of the run, or of each arm or cell
 }
 
 // Add adds a comparison. A regression is more serious than what is not decided.

@@ -91,7 +91,7 @@ func TestTrend(t *testing.T) {
 	}
 	// Nine say nothing of a change, however large.
 	out = trendOf(t, nightly(t, 9, 4, nil), TrendOptions{})
-	if trend := out.Trends[0]; len(trend.Changes) != 0 || !strings.Contains(trend.Why, "9 experiments have the metric, 10 are needed") {
+	if trend := out.Trends[0]; len(trend.Changes) != 0 || !strings.Contains(trend.Why, "it needs 10 experiments with the metric and has 9") {
 		t.Errorf("%+v", trend)
 	}
 	out = trendOf(t, nightly(t, 14, 14, nil), TrendOptions{Seed: 1})

@@ -209,7 +209,7 @@ func TestTrendOfRuns(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "trend")
 	got = e2e.Command(t, nil, append(args[:5:5], "-o", "json", "--out", out)...)
 	var printed, written recorded.Outcome
-	if err := json.Unmarshal([]byte(got.Stdout), &printed); err != nil || got.Code != process.ExitPass || len(printed.Trends) != 1 || len(printed.Trends[0].Points) != 3 || !strings.Contains(printed.Trends[0].Why, "10 are needed") {
+	if err := json.Unmarshal([]byte(got.Stdout), &printed); err != nil || got.Code != process.ExitPass || len(printed.Trends) != 1 || len(printed.Trends[0].Points) != 3 || !strings.Contains(printed.Trends[0].Why, "it needs 10 experiments") {
 		t.Errorf("exit code %d, %v:\n%s%s", got.Code, err, got.Stdout, got.Stderr)
 	}
 	if err := record.Dir(out).ReadJSON(clirecords.ComparisonFile, &written); err != nil || len(written.Trends) != 1 {
