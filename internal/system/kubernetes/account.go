@@ -38,7 +38,7 @@ func (Provider) Account(r system.Request, namespace string) (Account, error) {
 	if err := CheckNamespace(namespace); err != nil {
 		return Account{}, system.Mistakef("for example --namespace team-a", "%w", err)
 	}
-	a := Account{Schema: accountSchema, Workload: r.Workload.Name, Keeps: namespace, Name: "plimsoll-" + r.Workload.Name, Namespace: cmp.Or(namespace, metav1.NamespaceDefault), Rights: []ceiling.Right{}}
+	a := accountOf(r, namespace)
 	all, err := renderingsOf(r, nil)
 	if err != nil {
 		return a, err
@@ -51,6 +51,17 @@ func (Provider) Account(r system.Request, namespace string) (Account, error) {
 	d.Beyond = append(d.Beyond, scrapeRights(r.Plan)...)
 	a.Rights, err = survey.Rights(d, survey.Conventional())
 	return a, mistakes(err)
+}
+
+// AccountOf returns the service account for runs of a workload that this package does not load.
+func AccountOf(r system.Request, rights []ceiling.Right) Account {
+	a := accountOf(r, "")
+	a.Rights = rights
+	return a
+}
+
+func accountOf(r system.Request, namespace string) Account {
+	return Account{Schema: accountSchema, Workload: r.Workload.Name, Keeps: namespace, Name: "plimsoll-" + r.Workload.Name, Namespace: cmp.Or(namespace, metav1.NamespaceDefault), Rights: []ceiling.Right{}}
 }
 
 // scrapeRights returns the rights to scrape. Only plans for nodes get nodes/proxy, which also runs commands.

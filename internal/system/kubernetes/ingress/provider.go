@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/lab/image"
 	"plimsoll.dev/plimsoll/internal/plan"
 	own "plimsoll.dev/plimsoll/internal/plan/settings"
@@ -132,6 +133,51 @@ func (Provider) Outline(_ context.Context, r system.Request) ([]system.Change, e
 	return append(list, system.Change{Action: system.Make, What: fmt.Sprintf("a job of %s, at most %d, that send requests", clientNoun().Count(base.least), base.most)}), nil
 }
 
+// Account returns the service account for runs of a request's workload, which make their own namespace.
+func (Provider) Account(r system.Request, namespace string) (kubernetes.Account, error) {
+	if namespace != "" {
+		return kubernetes.Account{}, ownNamespace()
+	}
+	arms, err := read(r)
+	if err != nil {
+		return kubernetes.Account{}, err
+	}
+	var list, optional []ceiling.Right
+	put := func(to *[]ceiling.Right, what, resource string, verbs ...string) {
+		for _, verb := range verbs {
+			*to = append(*to, ceiling.Right{Verb: verb, Resource: resource, For: what, Optional: to == &optional})
+		}
+	}
+	need := func(what, resource string, verbs ...string) { put(&list, what, resource, verbs...) }
+	need("makes the namespace of the run, signs that it is alive, and removes it", "namespaces", "create", "get", "list", "patch", "delete")
+	need("makes the namespace of the run, signs that it is alive, and removes it", "serviceaccounts", "get")
+	need("looks at the cluster before the load", "nodes", "list")
+	need("makes the clients, and sends them their orders", "jobs.batch", "create", "patch")
+	need("makes the clients, and sends them their orders", "pods", "list")
+	need("makes the clients, and sends them their orders", "pods/portforward", "get", "create")
+	put(&optional, "removes the pods before the cluster does, which is faster", "pods", "deletecollection", "delete")
+	for _, arm := range slices.Sorted(maps.Keys(arms)) {
+		if arms[arm].via != viaURL {
+			need("makes the back ends", "deployments.apps", "create", "get")
+			need("makes the back ends", "services", "create")
+		}
+		switch arms[arm].via {
+		case viaIngress:
+			need("makes the way to them", "ingresses.networking.k8s.io", "create", "get")
+		case viaGateway:
+			need("makes the way to them", "httproutes.gateway.networking.k8s.io", "create")
+			need("makes the way to them", "gateways.gateway.networking.k8s.io", "get")
+		case viaRoute:
+			need("makes the way to them", "routes.route.openshift.io", "create", "get")
+		}
+	}
+	return kubernetes.AccountOf(r, append(list, optional...)), nil
+}
+
+func ownNamespace() error {
+	return system.Mistakef("leave it out", "--namespace: the clients and back ends of an ingress load are in a namespace of the run's own")
+}
+
 // Open implements system.Provider.
 func (Provider) Open(ctx context.Context, r system.Request) (system.Session, error) {
 	if r.Workload == nil {
@@ -143,7 +189,7 @@ func (Provider) Open(ctx context.Context, r system.Request) (system.Session, err
 		return nil, err
 	}
 	if r.Plan.Own.(*kubernetes.Settings).Namespace != "" {
-		return nil, system.Mistakef("leave it out", "--namespace: the clients and back ends of an ingress load are in a namespace of the run's own")
+		return nil, ownNamespace()
 	}
 	o, err := kubernetes.Open(ctx, r)
 	if err != nil {

@@ -11,14 +11,11 @@ import (
 	"strings"
 	"testing"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/cli/process"
@@ -196,52 +193,13 @@ func inventory(t *testing.T, kubeconfig string) map[string]string {
 	return all
 }
 
-// asUser writes a kubeconfig of a new user with some rights.
-func asUser(t *testing.T, p *harness.Program, name string, rules ...rbacv1.PolicyRule) string {
-	t.Helper()
-	ctx := context.Background()
-	typed, _ := e2e.LabClient(t, p.Kubeconfig)
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if _, err := typed.CoreV1().ServiceAccounts("default").Create(ctx, account, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if len(rules) > 0 {
-		if _, err := typed.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		_, err := typed.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: name}},
-		}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	token, err := typed.CoreV1().ServiceAccounts("default").CreateToken(ctx, name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := clientcmd.LoadFromFile(p.Kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	current := config.Contexts[config.CurrentContext]
-	config.AuthInfos = map[string]*clientcmdapi.AuthInfo{name: {Token: token.Status.Token}}
-	current.AuthInfo, current.Extensions = name, nil
-	file := filepath.Join(p.Dir, name+".kubeconfig")
-	if err := clientcmd.WriteToFile(*config, file); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
 // A check makes nothing, needs no right to make anything, and no confirmation;
 // what it may not read is unknown.
 func TestCheckOnlyReads(t *testing.T) {
 	t.Parallel()
 	p := suite.Lab(t, e2e.WideLab()...)
-	reader := asUser(t, p, "reader", rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}})
-	nobody := asUser(t, p, "nobody")
+	reader := e2e.AsUser(t, p, "reader", rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}})
+	nobody := e2e.AsUser(t, p, "nobody")
 	before := inventory(t, p.Kubeconfig)
 
 	if c := checked(t, p, process.ExitPass, "node-density", "--lab", p.Lab); *c.Table.Binding().Level != 110 {

@@ -79,7 +79,7 @@ func theirNode(t *testing.T, p *harness.Program) (selector string, have func(ima
 func TestImagesThatCannotBeHad(t *testing.T) {
 	t.Parallel()
 	p := suite.Lab(t, e2e.WideLab()...)
-	user := asUser(t, p, "images", rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})
+	user := e2e.AsUser(t, p, "images", rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}})
 	selector, have := theirNode(t, p)
 	typed, _ := e2e.LabClient(t, p.Kubeconfig)
 	spaces := func() (names []string) {

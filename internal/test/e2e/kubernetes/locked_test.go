@@ -87,7 +87,7 @@ func lockDown(t *testing.T, p *harness.Program, name string, pods int64) string 
 			}
 		}
 	}
-	user := asUser(t, p, name, around...)
+	user := e2e.AsUser(t, p, name, around...)
 	_, err = typed.RbacV1().Roles(name).Create(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: within}, metav1.CreateOptions{})
 	made(err)
 	_, err = typed.RbacV1().RoleBindings(name).Create(ctx, &rbacv1.RoleBinding{

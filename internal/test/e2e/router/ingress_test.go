@@ -2,6 +2,7 @@ package router_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -16,11 +17,13 @@ import (
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/record"
+	kubernetescluster "plimsoll.dev/plimsoll/internal/system/kubernetes"
 	"plimsoll.dev/plimsoll/internal/test/e2e"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
@@ -159,6 +162,29 @@ func TestAClientIsKilled(t *testing.T) {
 		if left := p.Leftovers(t); len(left) > 0 {
 			t.Errorf("killed while %s, left is %+v", moment, left)
 		}
+	}
+}
+
+// The rights that rbac prints are enough for a run, and it leaves nothing.
+func TestRightsOfClients(t *testing.T) {
+	suite.Long(t, "back ends and a client are made")
+	t.Parallel()
+	p := e2e.OnRealNode(t, suite)
+	var account kubernetescluster.Account
+	if err := json.Unmarshal([]byte(p.Run(t, "rbac", "ingress", "-o", "json").Stdout), &account); err != nil {
+		t.Fatal(err)
+	}
+	var rules []rbacv1.PolicyRule
+	for _, r := range account.Rights {
+		resource, group, _ := strings.Cut(r.Resource, ".")
+		rules = append(rules, rbacv1.PolicyRule{Verbs: []string{r.Verb}, APIGroups: []string{group}, Resources: []string{resource}})
+	}
+	got := p.Run(t, "sweep", "ingress", "--kubeconfig", e2e.AsUser(t, p, "clients", rules...), "--yes", "--levels", "20", "--hold", "1s", "--set", "backEnds=1", "--slo", "errors < 50%", "--out", "r")
+	if r := p.Result(t, "r"); r.Steps[0].Requests.Done == 0 || strings.Contains(got.Stderr, "forbidden") {
+		t.Errorf("exit code %d: %s\n%s", got.Code, r.Why, got.Stderr)
+	}
+	if left := p.Leftovers(t); len(left) > 0 {
+		t.Errorf("left is %+v", left)
 	}
 }
 
