@@ -159,7 +159,8 @@ export function ladder(run: Run, host: HTMLElement, controls: HTMLElement): void
       : scaleLinear([0, high], [bottom2, top2 + (never ? 22 : 0)])
     const ticks = logarithmic ? (t.ticks(6) as number[]).filter((v) => /^[125]/.test(v.toExponential())) : t.ticks(5)
     svgs.push(yAxis(ticks, t, left, end, tick))
-    svgs.push(titled(`${milestone}: p50 to p99`, 0, bottom + 34))
+    const title = `${milestone}: p50 to p99`
+    svgs.push(titled(title, 0, bottom + 34))
     if (never) {
       svgs.push(svg('rect', { class: 'never', x: left, y: top2 - 6, width: end - left, height: 18, rx: 4 }))
       svgs.push(titled('never', left - 8, top2 + 7, 'end', 'tick'))
@@ -169,7 +170,9 @@ export function ladder(run: Run, host: HTMLElement, controls: HTMLElement): void
       const at = inside ? t(b.seconds) : top2 - 12
       const text = `${goals.length > 1 ? `${b.goal}: ` : ''}${b.q < 1 ? `p${number(b.q * 100)}` : 'all'} ≤ ${tick(b.seconds)}`
       if (inside) svgs.push(svg('line', { class: 'goal-line', x1: left, x2: end, y1: at, y2: at }))
-      if (!inside) svgs.push(titled(`goal ${text}, above this scale ↑`, end, at - 5, 'end', 'goal-text'))
+      const above = `goal ${text}, above this scale ↑`
+      const room = end - widthOf(above, 12) > widthOf(title, 12) + 8 // beside the title, else below it
+      if (!inside) svgs.push(titled(above, end, room ? at - 5 : at + 8, 'end', 'goal-text'))
       else if (narrow) svgs.push(titled(`goal ${text}`, end, at - 5, 'end', 'goal-text'))
       else svgs.push(titled(text, end + 13, at + 4, 'start', 'goal-text'))
     })
