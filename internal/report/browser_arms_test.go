@@ -47,6 +47,11 @@ func comparedPages(t *testing.T) map[string]string {
 		must(t, page.Write(&out, p))
 		write("trend "+name, out.String())
 	}
+	var out bytes.Buffer
+	p, err := view.RunsPage(listedRuns())
+	must(t, err)
+	must(t, page.Write(&out, p))
+	write("trend runs", out.String())
 	run := comparisons()["grid"]
 	verdict, why := run.Verdict()
 	write("run", pageIn(t, view.Input{Recorded: chart.Recorded{Result: result.Result{Schema: result.Schema, ObjectKind: pods(), Experiment: "arms", Workload: "node-density", Kind: "ab", Verdict: slo.Verdict(verdict), Why: why, Comparison: &run}}}))
@@ -104,7 +109,7 @@ func everyComparisonIsDrawn(p *tab, pages map[string]string) {
 			slices.Sort(charts)
 			want := chartsOf(all[name])
 			if trend, ok := strings.CutPrefix(name, "trend "); ok {
-				want = map[string][]string{"nights": {"trend-chart-0", "trend-chart-1"}, "few": {"trend-chart-0"}, "lines": {"trend-chart-0"}}[trend]
+				want = map[string][]string{"nights": {"trend-chart-0", "trend-chart-1"}, "few": {"trend-chart-0"}, "lines": {"trend-chart-0"}, "runs": {"trend-chart-0"}}[trend]
 			}
 			if !slices.Equal(charts, want) {
 				t.Errorf("%s: charts %v, want %v", what, charts, want)

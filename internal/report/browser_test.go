@@ -263,6 +263,7 @@ func TestInABrowser(t *testing.T) {
 		accessible(newTab(t, ctx), compared["grid"], "grid", "light", "dark")
 		accessible(newTab(t, ctx), compared["refused"], "refused", "dark")
 		accessible(newTab(t, ctx), compared["trend nights"], "trend", "light")
+		accessible(newTab(t, ctx), compared["trend runs"], "runs", "light", "dark")
 	})
 	t.Run("every grid is drawn", func(t *testing.T) { everyGridIsDrawn(newTab(t, ctx), gridded) })
 	t.Run("a grid is operated by keyboard", func(t *testing.T) { gridByKeyboard(newTab(t, ctx), gridded) })

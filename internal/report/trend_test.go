@@ -126,3 +126,48 @@ func TestTrendPage(t *testing.T) {
 		}
 	}
 }
+
+// listedRuns are the records of a directory, with names that a page or an address could take for something
+// else, and a trend of estimated load lines.
+func listedRuns() (in view.ComparisonInput, dir string, list []view.Listed) {
+	in = trendInputs()["lines"]
+	t := &in.Trends[0]
+	t.Plan = "nightly"
+	for i := range t.Points {
+		t.Points[i].Estimated = t.Points[i].High != nil
+	}
+	for _, name := range []string{"javascript:alert(1)", "a b#c?d&e/../f", "<script>alert(1)</script>", "v1.2"} {
+		list = append(list, view.Listed{Name: name, Report: "my runs/x/report.html", Plan: "nightly", Workload: "node-density", Kind: "limit", Started: "2030-01-02T03:04:05Z", Verdict: "pass", Result: "node-density holds 110 pods/node and fails at 111"})
+	}
+	return in, "my runs", append(list, view.Listed{Name: "cut", Note: "it has no history.jsonl.zst"})
+}
+
+// The page of a directory has its records with links to their pages alone, and the trends.
+func TestRunsPage(t *testing.T) {
+	var out bytes.Buffer
+	p, err := view.RunsPage(listedRuns())
+	if err == nil {
+		err = page.Write(&out, p)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, attributes, _ := elements(t, out.String())
+	if names["script"] != 3 {
+		t.Errorf("%d scripts", names["script"])
+	}
+	var links []string
+	for _, a := range attributes {
+		if a.Key == "href" && !strings.HasPrefix(a.Val, "#") && !strings.HasPrefix(a.Val, "data:") {
+			links = append(links, a.Val)
+		}
+	}
+	if got := strings.Join(links, " "); got != "./javascript:alert%281%29/report.html ./a%20b%23c%3Fd&e%2F..%2Ff/report.html ./%3Cscript%3Ealert%281%29%3C%2Fscript%3E/report.html ./v1.2/report.html" {
+		t.Errorf("the page links to %s", got)
+	}
+	for _, part := range []string{"5 records of 1 plan in my runs", "nightly: Load line of node-density by goal ready, pods/node", "100 (95% interval 100 to 101)", "It has no history.jsonl.zst.", "node-density holds 110 pods/node"} {
+		if !strings.Contains(html.UnescapeString(out.String()), part) {
+			t.Errorf("the page lacks %q", part)
+		}
+	}
+}

@@ -68,6 +68,7 @@ func RunsPage(in ComparisonInput, dir string, list []Listed) (Page, error) {
 	for _, l := range list {
 		plans[l.Plan] = true
 	}
+	delete(plans, "") // of a record that cannot be read
 	p.Headline = fmt.Sprintf("%s of %s in %s", words.Counted(len(list), "record"), words.Counted(len(plans), "plan"), dir)
 	p.Title, p.Listed, p.Result.Kind, p.Result.Experiment = p.Headline, list, "runs", filepath.Base(dir)
 	return p, err
