@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"syscall"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
 
+	"plimsoll.dev/plimsoll/internal/text/flock"
 	"plimsoll.dev/plimsoll/internal/text/redact"
 )
 
@@ -114,8 +114,7 @@ func (d Dir) Lock() (io.Closer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock the run directory: %w", err)
 	}
-	err = syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
+	if err := flock.Exclusive(dir); errors.Is(err, flock.ErrHeld) {
 		dir.Close()
 		return nil, &BusyError{string(d)}
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"plimsoll.dev/plimsoll/internal/text/flock"
 )
 
 // Room holds the directory of one run. The kernel releases its lock when the run dies.
@@ -46,13 +46,13 @@ func inName(c rune) rune {
 	return c
 }
 
-// lockDir locks a directory; EWOULDBLOCK means that another process holds the lock.
+// lockDir locks a directory; flock.ErrHeld means that another process holds the lock.
 func lockDir(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", dir, err)
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := flock.Exclusive(f); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("lock %s: %w", dir, err)
 	}
@@ -105,7 +105,7 @@ func sweepOne(dir string, removes func(run string) bool, elsewhere func(dir stri
 	run := filepath.Base(dir)
 	left := Left{Run: run[:max(0, strings.LastIndexByte(run, '-'))], Things: []string{dir}}
 	lock, err := lockDir(dir)
-	if left.Alive = errors.Is(err, unix.EWOULDBLOCK); left.Alive {
+	if left.Alive = errors.Is(err, flock.ErrHeld); left.Alive {
 		return left, nil
 	}
 	if err != nil {

@@ -18,7 +18,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,6 +33,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/follow"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
+	"plimsoll.dev/plimsoll/internal/text/flock"
 )
 
 // Remover removes what a run has made.
@@ -844,7 +844,7 @@ func Hold(host system.Host, run string) (end func(clean bool)) {
 	if err != nil {
 		return nothing
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := flock.Exclusive(f); err != nil {
 		f.Close()
 		return nothing // the file system has no locks
 	}
@@ -882,9 +882,9 @@ func lockState(path string) runHere {
 		return runElsewhere
 	}
 	defer f.Close()
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
+	err = flock.Shared(f)
 	switch {
-	case errors.Is(err, syscall.EWOULDBLOCK):
+	case errors.Is(err, flock.ErrHeld):
 		return runAlive
 	case err != nil:
 		return runElsewhere
