@@ -469,3 +469,16 @@ func (s *Shape) Check(c *settings.Check) {
 		}
 	}
 }
+
+func existingParent(dir string) string {
+	for {
+		if _, err := os.Stat(dir); err == nil {
+			return dir
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return dir
+		}
+		dir = parent
+	}
+}

@@ -14,8 +14,8 @@ import (
 
 	"github.com/prometheus/procfs"
 
-	"plimsoll.dev/plimsoll/internal/lab/machine"
 	"plimsoll.dev/plimsoll/internal/lab/protocol"
+	"plimsoll.dev/plimsoll/internal/lab/realnode"
 	"plimsoll.dev/plimsoll/internal/proc"
 )
 
@@ -165,7 +165,7 @@ func start(executable string, dir directory, component string, args []string, ti
 	cmd.Env = environment(dir, component, usableProcessors())
 	how := proc.How{Name: component, CPUs: apart, Log: dir.log(component)}
 	if component == protocol.RealNode {
-		how.Namespaces = machine.Namespaces
+		how.Namespaces = realnode.Namespaces
 	}
 	if tie != nil {
 		how.On = tie.Do

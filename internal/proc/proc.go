@@ -18,15 +18,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // How says how a program is started.
@@ -99,34 +96,7 @@ func Start(cmd *exec.Cmd, how How) (*Process, error) {
 	if cmd.WaitDelay == 0 {
 		cmd.WaitDelay = time.Second // what it has started may hold what it wrote to
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: how.Namespaces}
-	if how.As != nil {
-		holds, err := how.As.prepare(cmd)
-		defer func() {
-			for _, f := range holds {
-				f.Close()
-			}
-		}()
-		if err != nil {
-			return nil, p.failed("start", err)
-		}
-	}
-	start := func() error { return keptTo(how.CPUs, cmd.Start) }
-	if how.On != nil {
-		cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
-		start = func() error {
-			return how.On(func() error {
-				if how.As != nil {
-					if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-						return fmt.Errorf("keep it from further rights: %w", err)
-					}
-				}
-				_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr}, 0) // at worst it has our priority
-				return keptTo(how.CPUs, cmd.Start)
-			})
-		}
-	}
-	if err := start(); err != nil {
+	if err := how.start(cmd); err != nil {
 		return nil, p.failed("start", err)
 	}
 	go func() {
@@ -141,42 +111,6 @@ func Start(cmd *exec.Cmd, how How) (*Process, error) {
 
 func (p *Process) failed(what string, err error) error {
 	return fmt.Errorf("%s %s: %w", what, p.name, err)
-}
-
-// keptTo calls f on a thread that is kept to some processors, and so are
-// processes that f starts. None means no change.
-func keptTo(processors []int, f func() error) error {
-	if len(processors) == 0 {
-		return f()
-	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	var before, wanted unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &before); err != nil {
-		return fmt.Errorf("read the processors of a thread: %w", err)
-	}
-	for _, c := range processors {
-		wanted.Set(c)
-	}
-	if err := unix.SchedSetaffinity(0, &wanted); err != nil {
-		return fmt.Errorf("keep a thread to processors %v: %w", processors, err)
-	}
-	defer unix.SchedSetaffinity(0, &before)
-	return f()
-}
-
-// Processors returns the processors that a process may use; pid 0 is the calling thread.
-func Processors(pid int) (list []int, err error) {
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(pid, &set); err != nil {
-		return nil, fmt.Errorf("read the processors: %w", err)
-	}
-	for cpu := 0; len(list) < set.Count(); cpu++ {
-		if set.IsSet(cpu) {
-			list = append(list, cpu)
-		}
-	}
-	return list, nil
 }
 
 // PID returns the number of the process.
@@ -278,7 +212,7 @@ func (p *Process) Await(ctx context.Context, bound time.Duration, ready func() e
 // Interrupt asks the program to end, as Ctrl-C does.
 func (p *Process) Interrupt() {
 	if !p.Ended() {
-		_ = syscall.Kill(p.Inner(), syscall.SIGINT) // it may have ended meanwhile
+		signal(p.Inner(), syscall.SIGINT)
 	}
 }
 
@@ -295,7 +229,7 @@ func (p *Process) KillAll() {
 		all = append(all, children(all[i])...)
 	}
 	for _, pid := range slices.Backward(all[1:]) {
-		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended with another
+		signal(pid, syscall.SIGKILL)
 	}
 	p.Kill()
 }

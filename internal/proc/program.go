@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 )
 
 // Program is a program of the system's that something needs.
@@ -180,7 +179,7 @@ func NewTie() *Tie {
 
 func (t *Tie) run() {
 	runtime.LockOSThread() // the thread ends with the goroutine, as it is not unlocked
-	if syscall.Gettid() == syscall.Getpid() {
+	if onFirstThread() {
 		// Go never ends the process's first thread. While it is held here, a
 		// goroutine that begins runs on another one.
 		held := make(chan struct{})

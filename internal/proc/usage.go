@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/prometheus/procfs"
-	"golang.org/x/sys/unix"
 
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -54,51 +53,6 @@ func moved(proc procfs.Proc) int64 {
 		return -1
 	}
 	return int64(io.ReadBytes + io.WriteBytes)
-}
-
-// ReadAny reads the usage of a process of whatever view of processes, with its
-// threads and open files; on request with its proportional share of memory, and
-// with the CPU time of children of its that have ended.
-func ReadAny(proc procfs.Proc, share, children bool) (Usage, error) {
-	stat, err := proc.Stat()
-	if err != nil {
-		return Usage{}, fmt.Errorf("read usage of process %d: %w", proc.PID, err)
-	}
-	u := Usage{CPUSeconds: stat.CPUTime(), RSSBytes: int64(stat.ResidentMemory()), IOBytes: moved(proc), Threads: stat.NumThreads}
-	if children {
-		own := stat
-		own.UTime, own.STime = uint(own.CUTime), uint(own.CSTime)
-		u.CPUSeconds += own.CPUTime()
-	}
-	if u.Handles, err = proc.FileDescriptorsLen(); err != nil {
-		return Usage{}, fmt.Errorf("read open files of process %d: %w", proc.PID, err)
-	}
-	if share {
-		rollup, err := proc.ProcSMapsRollup()
-		if err != nil {
-			return Usage{}, fmt.Errorf("read memory of process %d: %w", proc.PID, err)
-		}
-		u.ShareBytes = int64(rollup.Pss)
-	}
-	return u, nil
-}
-
-func self() (Usage, error) {
-	var r unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &r); err != nil {
-		return Usage{}, fmt.Errorf("read own usage: %w", err)
-	}
-	u := Usage{CPUSeconds: float64(r.Utime.Nano()+r.Stime.Nano()) / 1e9}
-	proc, err := procfs.Self()
-	var status procfs.ProcStatus
-	if err == nil {
-		status, err = proc.NewStatus()
-	}
-	if err != nil {
-		return u, fmt.Errorf("read own usage: %w", err)
-	}
-	u.RSSBytes, u.PeakBytes, u.IOBytes = int64(status.VmRSS), int64(status.VmHWM), moved(proc)
-	return u, nil
 }
 
 // Plus returns the sum of two. Peaks cannot be added and are 0.

@@ -4,13 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strconv"
-	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // User is whom a program runs as.
@@ -86,34 +82,6 @@ func (u User) Write(path string, text []byte) error {
 		err = errors.Join(os.Chown(path, -1, u.Group), os.Chmod(path, 0o640))
 	}
 	return err
-}
-
-// prepare has a command started as the user, once in all that the caller holds until
-// it was started. Its directory and program may lie where the user itself cannot go.
-func (u User) prepare(cmd *exec.Cmd) (holds []*os.File, err error) {
-	if u.ID == os.Geteuid() {
-		return nil, nil
-	}
-	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(u.ID), Gid: uint32(u.Group)}
-	// Root may lock any memory, as rings of IO are.
-	_ = unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY})
-	at := func(path string) (string, error) {
-		f, err := os.OpenFile(path, unix.O_PATH|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return "", err
-		}
-		holds = append(holds, f)
-		return fmt.Sprintf("/proc/self/fd/%d", f.Fd()), nil
-	}
-	if cmd.Dir != "" {
-		if cmd.Dir, err = at(cmd.Dir); err != nil {
-			return holds, err
-		}
-	}
-	if !Reachable(cmd.Path) {
-		cmd.Path, err = at(cmd.Path)
-	}
-	return holds, err
 }
 
 // Reachable reports whether every user may go to a file.

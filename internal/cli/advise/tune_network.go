@@ -19,10 +19,17 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/system/network"
-	"plimsoll.dev/plimsoll/internal/system/router"
 	"plimsoll.dev/plimsoll/internal/text/size"
 	"plimsoll.dev/plimsoll/workloads"
+)
+
+// Names in records of the workloads that the calculators read.
+const (
+	routerWorkload = "router"
+	pathWorkload   = "network-path"
+	paramPath      = "path"
+	paramMTU       = "mtu"
+	pathDirect     = "direct" // the path that others are compared with
 )
 
 // measuredPaths fills in what a record of network paths found an overlay to cost, and
@@ -40,8 +47,8 @@ func measuredPaths(params *host.Network, path string) error {
 		return fmt.Errorf("--run: %w", err)
 	}
 	const hint = "for example 'plimsoll sweep network-path --vary path=direct,vxlan', or 'plimsoll ab network-path --arm direct: --arm vxlan:path=vxlan'"
-	if of.Workload != network.Workload {
-		return process.Usagef(hint, "--run %s: it is of the workload %s, and not of %s", path, of.Workload, network.Workload)
+	if of.Workload != pathWorkload {
+		return process.Usagef(hint, "--run %s: it is of the workload %s, and not of %s", path, of.Workload, pathWorkload)
 	}
 	w, err := workload.Load(workloads.FS(), of.Workload, process.Targets())
 	if err != nil {
@@ -117,7 +124,7 @@ func measuredCells(dir record.Dir, of *plan.Plan) (list []comparedPaths, err err
 		params[c.Name] = c.Params
 	}
 	for _, p := range g.Pairs {
-		if p.Key == network.ParamPath && p.Figure != nil {
+		if p.Key == paramPath && p.Figure != nil {
 			list = append(list, comparedPaths{params[p.Baseline], params[p.Arm], p.Level, []compare.Compared{*p.Figure}, []stats.Verdict{p.Verdict}})
 		}
 	}
@@ -141,10 +148,10 @@ func (c comparedPaths) cost(w *workload.Workload, of *plan.Plan, from string) (h
 		sides[i] = values
 	}
 	a, b := sides[0], sides[1]
-	if a.Get(network.ParamPath) != network.Direct || b.Get(network.ParamPath) == network.Direct || a.Int(network.ParamMTU) != b.Int(network.ParamMTU) {
+	if a.Get(paramPath) != pathDirect || b.Get(paramPath) == pathDirect || a.Int(paramMTU) != b.Int(paramMTU) {
 		return host.PathCost{}, nil
 	}
-	cost := host.PathCost{Path: b.Get(network.ParamPath), MTU: b.Int(network.ParamMTU), From: from}
+	cost := host.PathCost{Path: b.Get(paramPath), MTU: b.Int(paramMTU), From: from}
 	if c.level != nil {
 		unit := of.Axis.Name
 		if of.AsRun != nil {
@@ -174,8 +181,8 @@ func measuredRouter(params *host.Router, path string) error {
 	if err := dir.ReadJSON(record.ResultFile, &result); err != nil {
 		return process.Usagef("'plimsoll analyze DIR' writes it again", "--run: %w", err)
 	}
-	if of.Workload != router.Name || len(of.Arms) > 0 {
-		return process.Usagef("for example one of 'plimsoll limit router --axis rate', or a cell of a grid", "--run %s: it is not a search or sweep of the workload %s", path, router.Name)
+	if of.Workload != routerWorkload || len(of.Arms) > 0 {
+		return process.Usagef("for example one of 'plimsoll limit router --axis rate', or a cell of a grid", "--run %s: it is not a search or sweep of the workload %s", path, routerWorkload)
 	}
 	rate, how, err := measuredRate(result)
 	if err != nil {
@@ -224,7 +231,7 @@ func measuredRate(r result.Result) (rate float64, how string, err error) {
 		return *l.Level, "the load line", nil
 	}
 	for _, s := range r.Steps {
-		if b := s.Bottleneck.Bound(); s.AchievedRate != nil && b != nil && b.Name == router.BoundProcessor && *s.AchievedRate > rate {
+		if b := s.Bottleneck.Bound(); s.AchievedRate != nil && b != nil && b.Name == host.BoundProcessor && *s.AchievedRate > rate {
 			rate, how = *s.AchievedRate, fmt.Sprintf("step %d, bound by %s", s.ID, b)
 		}
 	}

@@ -13,10 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
-	"github.com/opencontainers/cgroups"
 	"github.com/prometheus/procfs"
 
 	"plimsoll.dev/plimsoll/internal/proc"
@@ -337,23 +335,10 @@ func (h hierarchy) strays(dirs []string) (stray []string) {
 		groups, _ := filepath.Glob(filepath.Join(root, groupPrefix+"*")) // the pattern is well formed
 		for _, g := range groups {
 			// A group whose processes cannot be read may have some.
-			if pids, err := cgroups.GetAllPids(g); err == nil && len(pids) == 0 && !of[filepath.Base(g)] {
+			if pids, err := processesIn(g); err == nil && len(pids) == 0 && !of[filepath.Base(g)] {
 				stray = append(stray, g)
 			}
 		}
 	}
 	return stray
-}
-
-func removeGroup(top string) error {
-	// The last process of a group leaves it a moment after its end.
-	for tries := 0; ; tries++ {
-		err := cgroups.RemovePath(top)
-		if err == nil {
-			return nil
-		}
-		if !errors.Is(err, syscall.EBUSY) || tries == 10 {
-			return fmt.Errorf("remove control group: %w", err)
-		}
-	}
 }

@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"plimsoll.dev/plimsoll/internal/proc"
 )
 
@@ -131,23 +129,6 @@ func CheckContainerd(version string) error {
 type Machine struct {
 	MemoryBytes      int64
 	MayLowerOOMScore bool // processes may be made less likely to be killed when memory is short
-}
-
-// ThisMachine reads what this machine has.
-func ThisMachine() (Machine, error) {
-	var m Machine
-	var info unix.Sysinfo_t
-	if err := unix.Sysinfo(&info); err != nil {
-		return m, fmt.Errorf("read the machine's memory: %w", err)
-	}
-	m.MemoryBytes = int64(info.Totalram) * int64(info.Unit)
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var rights [2]unix.CapUserData
-	if err := unix.Capget(&header, &rights[0]); err != nil {
-		return m, fmt.Errorf("read own rights: %w", err)
-	}
-	m.MayLowerOOMScore = rights[0].Effective&(1<<unix.CAP_SYS_RESOURCE) != 0
-	return m, nil
 }
 
 func formatList(numbers []int) string {

@@ -65,13 +65,13 @@ type Target struct {
 	Configured        bool   // asks for a configuration in kube-burner's format
 	ConfigurationAxes []Axis // lists the axes of such a configuration as it stands; AxisJobs is one of them
 	// Settings returns a new struct of the target's own settings, for target: in a plan; nil for none.
-	Settings func() settings.Own
+	Settings func() settings.Own `json:"-"`
 	// Objects returns a new description for objects: in a workload; nil if the target chooses what to follow.
-	Objects func() Followed
+	Objects func() Followed `json:"-"`
 	// Measured returns what to follow for a measurement of objects of one of these kinds, nil for unknown.
-	Measured func(measurement string, kinds []string) Followed
-	Takes    map[string]string // maps flags that only some targets know to their effect here; "" for the usual one
-	Renews   string            // the word under fresh: that makes the system again for each step, "" if nothing does
+	Measured func(measurement string, kinds []string) Followed `json:"-"`
+	Takes    map[string]string                                 // maps flags that only some targets know to their effect here; "" for the usual one
+	Renews   string                                            // the word under fresh: that makes the system again for each step, "" if nothing does
 	// Programs, Files and Directories list the parameters that name those: local programs, files to read, and
 	// directories to write to, joined by +.
 	Programs, Files, Directories []string

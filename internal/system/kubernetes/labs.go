@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,8 +19,12 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
-// LabStore returns the store of this user's labs, without those of commands that have ended.
+// LabStore returns the store of this user's labs, without those of commands that have ended. Without Linux
+// it returns a *system.UnableError.
 func LabStore(ctx context.Context, host system.Host) (lab.Store, error) {
+	if runtime.GOOS != "linux" {
+		return lab.Store{}, &system.UnableError{Err: errors.New("a lab needs Linux"), Hint: "name a cluster: --kubeconfig FILE"}
+	}
 	dir, err := host.StateDir()
 	if err != nil {
 		return lab.Store{}, err

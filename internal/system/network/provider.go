@@ -27,14 +27,6 @@ type Provider struct{}
 
 const name = "network" // target's name
 
-// Names in records of the workload that loads paths.
-const (
-	Workload  = "network-path"
-	ParamPath = "path"
-	ParamMTU  = "mtu"
-	Direct    = "direct" // the path that others are compared with
-)
-
 func rooms() local.Rooms {
 	return local.Rooms{Target: name, Kind: "networks", Elsewhere: "plimsoll-network-"}
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 
+	"plimsoll.dev/plimsoll/internal/advise/tune/host"
 	"plimsoll.dev/plimsoll/internal/metrics"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
@@ -334,9 +335,6 @@ const (
 	sourceChange  = "change"          // of what a plan changes under load
 )
 
-// BoundProcessor is the name of HAProxy's own processor among the bounds.
-const BoundProcessor = "HAProxy"
-
 func requests() record.ObjectKind {
 	return record.ObjectKind{
 		Object: record.Noun{One: "request", Many: "requests"},
@@ -372,7 +370,7 @@ func requests() record.ObjectKind {
 			{Name: "maxconn", What: "HAProxy's maxconn: further connections waited in the listener's queue", Source: sourceFigures, Value: "currConns", Limit: "maxconn", Full: 0.8, Waiting: "backlog"},
 			{Name: "server queue", What: "the queue of a server: requests waited for a place among its connections (maxconn of the server)", Source: sourceFigures, Value: "queueShare", Full: 0.5},
 			{Name: "link", What: "the rate of the link to the router", Source: sourceFigures, Value: "linkShare", Full: 0.9},
-			{Name: BoundProcessor, What: "HAProxy's processor time", Source: sourceFigures, Value: "busiestThread", Full: 0.9},
+			{Name: host.BoundProcessor, What: "HAProxy's processor time", Source: sourceFigures, Value: "busiestThread", Full: 0.9},
 			// Before the servers, whose requests wait for the processor that the generator shares.
 			{Name: "generator", What: "the processor of the generator", Source: sourceLoad, Value: "demand", Full: 0.9, Generator: true},
 			{Name: "servers", What: "the servers: requests spent most of their time there", Source: sourceFigures, Value: "serverShare", Full: 0.7, Slow: true},

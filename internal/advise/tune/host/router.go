@@ -57,6 +57,9 @@ const (
 	filesPerConnection = 2
 )
 
+// BoundProcessor names HAProxy's own processor among the bounds of a router's record.
+const BoundProcessor = "HAProxy"
+
 // HAProxyFiles returns the open files that HAProxy 2.6 asks for.
 func HAProxyFiles(maxconn, threads, listeners int64) int64 {
 	return filesPerConnection*maxconn + listeners + filesPerThread*threads + filesBesides
