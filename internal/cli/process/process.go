@@ -65,7 +65,7 @@ type Process struct {
 }
 
 // OSProcess returns the process that the program really runs in.
-func OSProcess(components map[string]Component) Process {
+func OSProcess() Process {
 	executable, err := os.Executable()
 	if err != nil {
 		executable = os.Args[0]
@@ -100,8 +100,7 @@ func OSProcess(components map[string]Component) Process {
 			Height:         func() int { _, height := terminalSize(); return height },
 			Now:            time.Now,
 		},
-		Components: components,
-		Random:     rand.Reader,
+		Random: rand.Reader,
 		Used: func() (record.Reading, error) {
 			used, err := proc.Read(os.Getpid())
 			return used.Sample(usage.SourceSelf), err
@@ -209,7 +208,7 @@ func (p *Process) StateDir() (string, error) {
 		}
 		return filepath.Join(dir, "plimsoll"), nil
 	}
-	home := p.Env("HOME")
+	home := cmp.Or(p.Env("HOME"), p.Env("USERPROFILE")) // Windows has the latter
 	if home == "" {
 		return "", Usagef("set XDG_STATE_HOME to a directory of yours", "neither HOME nor XDG_STATE_HOME is set")
 	}

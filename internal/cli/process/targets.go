@@ -4,35 +4,20 @@ import (
 	"context"
 	"errors"
 	"net"
+	"runtime"
 	"slices"
 
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
-	"plimsoll.dev/plimsoll/internal/system/http"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes"
-	"plimsoll.dev/plimsoll/internal/system/kubernetes/ingress"
-	"plimsoll.dev/plimsoll/internal/system/network"
-	"plimsoll.dev/plimsoll/internal/system/router"
 	"plimsoll.dev/plimsoll/internal/system/simulated"
-	"plimsoll.dev/plimsoll/internal/system/storage/io"
-	"plimsoll.dev/plimsoll/internal/system/storage/volumes"
 )
 
-// Providers returns the targets that this program can load.
+// Providers returns the targets that this program knows.
 func Providers() []system.Provider {
-	return []system.Provider{
-		kubernetes.Provider{},
-		kubernetes.Provider{Machines: true},
-		router.Provider{},
-		io.Provider{},
-		network.Provider{},
-		http.Provider{},
-		ingress.Provider{},
-		simulated.Provider{},
-		volumes.Provider{},
-	}
+	return append([]system.Provider{kubernetes.Provider{}, kubernetes.Provider{Machines: true}, simulated.Provider{}}, ofThisMachine()...)
 }
 
 // Clusters returns the target that a command means which names no workload.
@@ -70,7 +55,7 @@ func ProviderOf(name string) (system.Provider, error) {
 // system.Sweeper.
 func (p *Process) SweepHost(ctx context.Context, removes func(run string) bool) (list []system.Leftover, err error) {
 	for _, one := range Providers() {
-		if s, ok := one.(system.Sweeper); ok {
+		if s, ok := one.(system.Sweeper); ok && runtime.GOOS == "linux" { // elsewhere runs leave nothing
 			left, failed := s.SweepHost(ctx, p.Host(), removes)
 			list, err = append(list, left...), errors.Join(err, failed)
 		}
