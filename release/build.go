@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -32,20 +33,43 @@ type build struct {
 	program                   string // where it goes
 }
 
-// run compiles the program, and before it the agent that it holds.
+// run compiles the program, and before it the agent that it holds, which images alone run.
 func (b build) run() error {
-	for _, of := range []struct{ ldflags, out, what string }{
-		{"-s -w", "internal/lab/image/built/agent", "./agent"},
-		{b.ldflags, b.program, "."},
-	} {
-		cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=true", "-ldflags", of.ldflags, "-o", of.out, of.what)
-		cmd.Dir = b.source
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOOS="+b.os, "GOARCH="+b.arch)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("%w\n%s", err, out)
+	agent := filepath.Join(b.source, "internal/lab/image/built/agent")
+	if b.os != "linux" {
+		if err := os.RemoveAll(agent); err != nil {
+			return err
 		}
+	} else if err := b.compile("-s -w", agent, "./agent"); err != nil {
+		return err
+	}
+	return b.compile(b.ldflags, b.program, ".")
+}
+
+// compile compiles a package of the source for the platform.
+func (b build) compile(ldflags, out, what string) error {
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=true", "-ldflags", ldflags, "-o", out, what)
+	cmd.Dir = b.source
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOOS="+b.os, "GOARCH="+b.arch)
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w\n%s", err, said)
 	}
 	return nil
+}
+
+// judged has the program judge a record, by an emulator if it is of another platform. The error says why
+// it cannot run here.
+func (b build) judged(record string) (said, by string, err error) {
+	command := []string{b.program, "analyze", filepath.Join(b.source, record)}
+	if b.os != runtime.GOOS || b.arch != runtime.GOARCH {
+		by = map[string]string{"linux/amd64": "qemu-x86_64-static", "linux/arm64": "qemu-aarch64-static", "windows/amd64": "wine"}[b.os+"/"+b.arch]
+		if by == "" {
+			return "", "", errors.New("nothing here runs it")
+		}
+		command = append([]string{by}, command...)
+	}
+	said, err = text(command[0], command[1:]...)
+	return strings.ReplaceAll(said, "\r", ""), by, err
 }
 
 // write writes the archive and the bill of materials to files that begin with path. All
@@ -53,9 +77,6 @@ func (b build) run() error {
 func (b build) write(path string, completions []file, made time.Time) error {
 	program, err := os.ReadFile(b.program)
 	if err != nil {
-		return err
-	}
-	if err := namesNoBuilder(program); err != nil {
 		return err
 	}
 	info, err := buildinfo.Read(bytes.NewReader(program))
@@ -66,7 +87,11 @@ func (b build) write(path string, completions []file, made time.Time) error {
 	if err != nil {
 		return err
 	}
-	files := []file{{"plimsoll", program, 0o755}, {"THIRD-PARTY-LICENCES.txt", licences, 0o644}}
+	name := "plimsoll"
+	if b.os == "windows" {
+		name += ".exe"
+	}
+	files := []file{{name, program, 0o755}, {"THIRD-PARTY-LICENCES.txt", licences, 0o644}}
 	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
 		text, err := os.ReadFile(filepath.Join(b.source, name))
 		if err != nil {
@@ -74,13 +99,23 @@ func (b build) write(path string, completions []file, made time.Time) error {
 		}
 		files = append(files, file{name, text, 0o644})
 	}
-	archive, err := archived(filepath.Base(path), append(files, completions...), made)
-	if err != nil {
-		return err
-	}
+	files = append(files, completions...)
 	materials, err := billOf(info, program, made)
 	if err != nil {
 		return err
+	}
+	for _, f := range append(files, file{"the bill of materials", materials, 0}) {
+		if err := namesNoBuilder(f.name, f.data); err != nil {
+			return err
+		}
+	}
+	archive, err := archived(filepath.Base(path), files, made)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "%s: %.1f MiB, unpacked program %.1f MiB\n", filepath.Base(path), mib(archive), mib(program))
+	if mib(archive) > mostArchive {
+		return fmt.Errorf("the archive has %.1f MiB, and at most %d are meant", mib(archive), mostArchive)
 	}
 	return errors.Join(os.WriteFile(path+".tar.gz", archive, 0o644), os.WriteFile(path+".cdx.json", materials, 0o644))
 }
@@ -97,15 +132,26 @@ func (b build) completions() (files []file, err error) {
 	return files, nil
 }
 
-// namesNoBuilder refuses a program that names the machine or the user that built it.
-func namesNoBuilder(program []byte) error {
+// mostArchive bounds an archive, in MiB.
+const mostArchive = 60
+
+func mib(data []byte) float64 { return float64(len(data)) / (1 << 20) }
+
+// privateKey matches a key in PEM. The names of PEM blocks alone are in every program that reads keys.
+var privateKey = regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----\s+[A-Za-z0-9+/]{40}`)
+
+// namesNoBuilder refuses a file that names the machine or the user that built it, or holds a private key.
+func namesNoBuilder(name string, data []byte) error {
 	host, _ := os.Hostname()
 	home, _ := os.UserHomeDir()
 	here, _ := os.Getwd()
-	for what, text := range map[string]string{"host": host, "home directory": home + "/go/", "working directory": here + "/"} {
-		if len(text) > 5 && bytes.Contains(program, []byte(text)) {
-			return fmt.Errorf("the program names the builder's %s, %q", what, text)
+	for what, text := range map[string]string{"host": host, "home directory": home + "/go/", "working directory": here + "/", "directory of temporary files": filepath.Join(os.TempDir(), clonePrefix)} {
+		if len(text) > 5 && bytes.Contains(data, []byte(text)) {
+			return fmt.Errorf("%s names the builder's %s, %q", name, what, text)
 		}
+	}
+	if privateKey.Match(data) {
+		return fmt.Errorf("%s holds a private key", name)
 	}
 	return nil
 }

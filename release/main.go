@@ -16,9 +16,16 @@ import (
 	"time"
 )
 
+const (
+	allPlatforms = "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64"
+	clonePrefix  = "plimsoll-release-"
+	// judgedRecord is judged by the programs of all platforms that run here.
+	judgedRecord = "internal/test/e2e/records/testdata/records/pods-density"
+)
+
 func main() {
 	out := flag.String("out", "dist", "directory of the release; files of an earlier one are replaced")
-	platforms := flag.String("platforms", "linux/amd64,linux/arm64", "what it is for, as OS/ARCH separated by commas")
+	platforms := flag.String("platforms", allPlatforms, "what it is for, as OS/ARCH separated by commas")
 	ldflags := flag.String("ldflags", "-s -w", "flags of the linker")
 	flag.Parse()
 	if err := release(*out, strings.Split(*platforms, ","), *ldflags); err != nil {
@@ -47,7 +54,7 @@ func release(out string, platforms []string, ldflags string) error {
 	if err := emptied(out); err != nil {
 		return err
 	}
-	clone, err := os.MkdirTemp("", "plimsoll-release-*")
+	clone, err := os.MkdirTemp("", clonePrefix+"*")
 	if err != nil {
 		return err
 	}
@@ -80,6 +87,17 @@ func release(out string, platforms []string, ldflags string) error {
 	if err := json.Unmarshal([]byte(said), &of); err != nil {
 		return fmt.Errorf("version of the program: %w", err)
 	}
+	tags, err := text("git", "tag", "--points-at", "HEAD")
+	if err != nil {
+		return err
+	}
+	if err := checkTags(strings.Fields(tags), of.Version); err != nil {
+		return err
+	}
+	want, _, err := own.judged(judgedRecord)
+	if err != nil {
+		return err
+	}
 	for _, platform := range platforms {
 		goos, goarch, ok := strings.Cut(platform, "/")
 		if !ok {
@@ -91,6 +109,14 @@ func release(out string, platforms []string, ldflags string) error {
 		if err := b.run(); err != nil {
 			return fmt.Errorf("build %s: %w", name, err)
 		}
+		switch got, by, err := b.judged(judgedRecord); {
+		case err != nil:
+			fmt.Fprintf(os.Stderr, "%s: only built: %.300v\n", name, err)
+		case got != want:
+			return fmt.Errorf("%s judges %s otherwise than the program of this machine:\n%s", name, judgedRecord, got)
+		default:
+			fmt.Fprintln(os.Stderr, strings.TrimSpace(name+": judged a record as this machine's program does "+by))
+		}
 		if err := b.write(filepath.Join(out, name), completions, made.UTC()); err != nil {
 			return fmt.Errorf("write %s: %w", name, err)
 		}
@@ -99,6 +125,16 @@ func release(out string, platforms []string, ldflags string) error {
 		return err
 	}
 	return writeChecksums(out)
+}
+
+// checkTags refuses a commit whose tag is not the version that the program prints.
+func checkTags(tags []string, version string) error {
+	for _, tag := range tags {
+		if tag != "v"+version {
+			return fmt.Errorf("the commit has the tag %s, and the program prints %s: the tag of a release is v and its semantic version, here v%[2]s; or change Version in internal/cli/process", tag, version)
+		}
+	}
+	return nil
 }
 
 // text returns the output of a command, and its messages as an error.

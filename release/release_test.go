@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"debug/buildinfo"
 	"encoding/json"
 	"io"
 	"os"
@@ -15,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"plimsoll.dev/plimsoll/internal/test/ring"
 )
 
 func made() time.Time { return time.Date(2026, 11, 28, 1, 2, 3, 0, time.UTC) }
@@ -110,17 +113,89 @@ func TestADirectoryOfOthersIsNotEmptied(t *testing.T) {
 	}
 }
 
-// The builder's directories are refused.
+// The builder's directories and private keys are refused.
 func TestBuildersAreNotNamed(t *testing.T) {
 	home, err := os.UserHomeDir()
 	if err != nil {
 		t.Skip("no home directory")
 	}
-	if err := namesNoBuilder([]byte("... " + home + "/go/pkg/mod/x.go ...")); err == nil {
-		t.Error("a program with the builder's home directory is taken")
+	const head = "-----BEGIN EC PRIVATE KEY-----\n"
+	for what, text := range map[string]string{
+		"home directory": "... " + home + "/go/pkg/mod/x.go ...",
+		"a private key":  head + strings.Repeat("MHcCAQEE", 8),
+	} {
+		if err := namesNoBuilder("program", []byte(text)); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
-	if err := namesNoBuilder([]byte("plain")); err != nil {
+	if err := namesNoBuilder("program", []byte("plain; "+head+"%s")); err != nil {
 		t.Error(err)
+	}
+}
+
+// The tag of a release is its semantic version.
+func TestTags(t *testing.T) {
+	for _, tt := range []struct {
+		why  string
+		tags []string
+		ok   bool
+	}{
+		{"no tag", nil, true},
+		{"the version", []string{"v0.1.0"}, true},
+		{"not semantic", []string{"release-1"}, false},
+		{"without v", []string{"0.1.0"}, false},
+		{"another version", []string{"v0.2.0"}, false},
+		{"one of two", []string{"v0.1.0", "nightly"}, false},
+	} {
+		if err := checkTags(tt.tags, "0.1.0"); (err == nil) != tt.ok || err != nil && !strings.Contains(err.Error(), "v0.1.0") {
+			t.Errorf("%s: %v", tt.why, err)
+		}
+	}
+}
+
+// Two builds of a commit in different directories have the same bytes, and name neither. Of the program
+// that is in all images: the whole one takes minutes.
+func TestTwoBuildsHaveTheSameBytes(t *testing.T) {
+	ring.Long(t, "compiles a program twice")
+	var programs, bills [2][]byte
+	for i := range programs {
+		source := filepath.Join(t.TempDir(), strings.Repeat("deep/", i)+"source")
+		if _, err := text("git", "clone", "-q", "--shared", "..", source); err != nil {
+			t.Fatal(err)
+		}
+		b := build{source: source, os: "linux", arch: "arm64", program: filepath.Join(t.TempDir(), "agent")}
+		if err := b.compile("-s -w", b.program, "./agent"); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if programs[i], err = os.ReadFile(b.program); err != nil {
+			t.Fatal(err)
+		}
+		info, err := buildinfo.ReadFile(b.program)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bills[i], err = billOf(info, programs[i], made()); err != nil {
+			t.Fatal(err)
+		}
+		if err := namesNoBuilder("agent", programs[i]); err != nil || bytes.Contains(programs[i], []byte(source)) {
+			t.Errorf("the program names %s (%v)", source, err)
+		}
+		said, err := text("go", "version", "-m", b.program)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(said) {
+			if f := strings.Fields(line); f[0] == "dep" && !bytes.Contains(bills[i], []byte(`"pkg:golang/`+f[1]+"@"+f[2]+`"`)) {
+				t.Errorf("the bill lacks %s %s", f[1], f[2])
+			}
+		}
+		if got, want := bytes.Count(bills[i], []byte(`"purl"`)), strings.Count(said, "\tdep\t"); got != want || want == 0 {
+			t.Errorf("the bill lists %d modules, go version -m %d", got, want)
+		}
+	}
+	if !bytes.Equal(programs[0], programs[1]) || !bytes.Equal(bills[0], bills[1]) {
+		t.Error("two builds of a commit differ")
 	}
 }
 
