@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/lab/agent"
 	"plimsoll.dev/plimsoll/internal/lab/component"
 	"plimsoll.dev/plimsoll/internal/lab/machine"
 	"plimsoll.dev/plimsoll/internal/system/local/backend"
+	"plimsoll.dev/plimsoll/internal/system/local/clients"
 	"plimsoll.dev/plimsoll/internal/system/network"
 	"plimsoll.dev/plimsoll/internal/system/storage/smallfiles"
 )
@@ -27,5 +29,6 @@ func addComponents(p *process.Process) {
 			return 1
 		}
 	}
+	p.Roles = []agent.Role{clients.Role(p.Now)}
 	p.KubeletFaults = component.KubeletFaults
 }

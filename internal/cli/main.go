@@ -24,7 +24,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/cli/records"
 	"plimsoll.dev/plimsoll/internal/lab/agent"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/system/local/clients"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
@@ -47,7 +46,7 @@ func Main(p process.Process) int {
 func runAgent(p *process.Process, args []string) int {
 	stop := process.NewInterrupts(p.Signals, p.Logf)
 	defer stop.Close()
-	return agent.Run(stop.Soft, args, p.Stdout, p.Stderr, clients.Role(p.Now))
+	return agent.Run(stop.Soft, args, p.Stdout, p.Stderr, p.Roles...)
 }
 
 // runComponent becomes one part of the control plane. It goes round the

@@ -25,6 +25,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/cli/screen"
 	"plimsoll.dev/plimsoll/internal/judge/usage"
+	"plimsoll.dev/plimsoll/internal/lab/agent"
 	"plimsoll.dev/plimsoll/internal/lab/cpu"
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -51,6 +52,8 @@ type Process struct {
 	// Console is standard error, with the wall clock.
 	screen.Console
 	Components map[string]Component
+	// Roles add to those of the agent, where this program acts as it.
+	Roles []agent.Role
 	// KubeletFaults returns what the kubelet's own validation refuses in a configuration; nil: it is not linked.
 	KubeletFaults func(config []byte) []string
 	// Secrets are values that are neither shown nor put on record.

@@ -20,6 +20,12 @@ func Providers() []system.Provider {
 	return append([]system.Provider{kubernetes.Provider{}, kubernetes.Provider{Machines: true}, simulated.Provider{}}, ofThisMachine()...)
 }
 
+// declaredTarget describes a target that needs Linux in declared.json.
+type declaredTarget struct {
+	workload.Target
+	OfClusters bool // its settings are those of clusters; else it has none
+}
+
 // Clusters returns the target that a command means which names no workload.
 func Clusters() workload.Target { return Providers()[0].Declare() }
 

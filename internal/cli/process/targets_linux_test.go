@@ -8,16 +8,23 @@ import (
 	"reflect"
 	"testing"
 
-	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes"
 )
 
 var update = flag.Bool("update", false, "write what targets declare again")
 
 // On other systems the program reads what the targets of this machine declare from a file.
-func TestOtherSystemsKnowTheTargetsOfThisMachine(t *testing.T) {
-	var want []workload.Target
+func TestOtherSystemsKnowTheTargetsOfThisMachine(test *testing.T) {
+	var want []declaredTarget
 	for _, p := range ofThisMachine() {
-		want = append(want, p.Declare())
+		t := declaredTarget{Target: p.Declare()}
+		if t.Settings != nil {
+			_, t.OfClusters = t.Settings().(*kubernetes.Settings)
+			if t.Settings = nil; !t.OfClusters {
+				test.Errorf("%s has settings of its own, which declared.json cannot hold", t.Name)
+			}
+		}
+		want = append(want, t)
 	}
 	if *update {
 		var text bytes.Buffer
@@ -25,21 +32,21 @@ func TestOtherSystemsKnowTheTargetsOfThisMachine(t *testing.T) {
 		e.SetEscapeHTML(false)
 		e.SetIndent("", "\t")
 		if err := e.Encode(want); err != nil {
-			t.Fatal(err)
+			test.Fatal(err)
 		}
 		if err := os.WriteFile("declared.json", text.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
+			test.Fatal(err)
 		}
 	}
 	text, err := os.ReadFile("declared.json")
 	if err != nil {
-		t.Fatal(err)
+		test.Fatal(err)
 	}
-	var got []workload.Target
+	var got []declaredTarget
 	if err := json.Unmarshal(text, &got); err != nil {
-		t.Fatal(err)
+		test.Fatal(err)
 	}
 	if !reflect.DeepEqual(got, want) {
-		t.Error("declared.json is not what the targets declare; run with -update and look at the difference")
+		test.Error("declared.json is not what the targets declare; run with -update and look at the difference")
 	}
 }

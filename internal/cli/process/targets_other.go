@@ -11,6 +11,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes"
 )
 
 // A test on Linux writes it with -update.
@@ -20,12 +21,15 @@ var declared []byte
 
 // ofThisMachine returns the targets that need Linux: their plans and records can be read here.
 func ofThisMachine() (list []system.Provider) {
-	var targets []workload.Target
+	var targets []declaredTarget
 	if err := json.Unmarshal(declared, &targets); err != nil {
 		panic(err) // the program was built of another file
 	}
 	for _, t := range targets {
-		list = append(list, elsewhere{t})
+		if t.OfClusters {
+			t.Settings = kubernetes.Provider{}.Declare().Settings
+		}
+		list = append(list, elsewhere{t.Target})
 	}
 	return list
 }
