@@ -33,9 +33,12 @@ type build struct {
 	program                   string // where it goes
 }
 
+// builtAgent is the agent that a program for Linux holds.
+const builtAgent = "internal/lab/image/built/agent"
+
 // run compiles the program, and before it the agent that it holds, which images alone run.
 func (b build) run() error {
-	agent := filepath.Join(b.source, "internal/lab/image/built/agent")
+	agent := filepath.Join(b.source, builtAgent)
 	if b.os != "linux" {
 		if err := os.RemoveAll(agent); err != nil {
 			return err
@@ -91,7 +94,15 @@ func (b build) write(path string, completions []file, made time.Time) error {
 	if b.os == "windows" {
 		name += ".exe"
 	}
-	files := []file{{name, program, 0o755}, {"THIRD-PARTY-LICENCES.txt", licences, 0o644}}
+	files := []file{{name, program, 0o755}}
+	if b.os == "linux" { // 'plimsoll image --from' makes images of it
+		agent, err := os.ReadFile(filepath.Join(b.source, builtAgent))
+		if err != nil {
+			return err
+		}
+		files = append(files, file{"agent", agent, 0o755})
+	}
+	files = append(files, file{"THIRD-PARTY-LICENCES.txt", licences, 0o644})
 	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
 		text, err := os.ReadFile(filepath.Join(b.source, name))
 		if err != nil {

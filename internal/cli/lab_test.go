@@ -86,6 +86,11 @@ func TestLabMistakesAreExplained(t *testing.T) {
 		{"image build agnet", nil, []string{`no image "agnet"`, `did you mean "agent"?`}, "an image"},
 		{"image save agent", nil, []string{"an image and a file"}, "no file"},
 		{"image push", nil, []string{"which registry?"}, "no registry"},
+		{"image push r.example --from no/such/release", nil, []string{"--from", "no such file", "directory of a release"}, "neither file nor release"},
+		{"image push r.example --registry-ca no/such.pem", nil, []string{"--registry-ca", "PEM file"}, "no authority"},
+		{"image build postgresql --from .", nil, []string{"no release has it", "agent, self"}, "an image that no release has"},
+		{"image list", nil, []string{"which workload?"}, "no workload"},
+		{"image list node-density --set image", nil, []string{"--set"}, "a parameter without a value"},
 		{"lab dwon", nil, []string{"no command 'lab dwon'", `did you mean "down"?`}, "a verb"},
 		{"lab status", map[string]string{"XDG_STATE_HOME": "state"}, []string{`relative path "state"`}, "a state directory that depends on where one is"},
 		{"lab status", map[string]string{"XDG_STATE_HOME": ""}, []string{"neither HOME nor XDG_STATE_HOME", "set XDG_STATE_HOME"}, "no home"},
@@ -184,6 +189,21 @@ func TestDoctorHelps(t *testing.T) {
 		})
 		if i < 0 || f.Grade != lab.Good && !strings.Contains(lines[i], f.Remedy) {
 			t.Errorf("finding %+v is not shown with its remedy", f)
+		}
+	}
+}
+
+// The images of a workload are listed as its pods would name them, each once.
+func TestImagesOfAWorkload(t *testing.T) {
+	for _, tt := range []struct{ args, want, why string }{
+		{"node-density-cni", "localhost/plimsoll-agent:latest\n", "of the nodes"},
+		{"node-density-heavy --images r.example/team", "r.example/team/plimsoll-agent:latest\nr.example/team/plimsoll-postgresql:latest\n", "of a registry"},
+		{"node-density-cni --set image=r.example/app:2", "r.example/app:2\n", "another"},
+		{"simulated", "", "none"},
+	} {
+		got := e2e.Command(t, nil, strings.Fields("image list "+tt.args)...)
+		if got.Code != 0 || got.Stdout != tt.want {
+			t.Errorf("%s (%s): exit code %d, %q, want %q\n%s", tt.args, tt.why, got.Code, got.Stdout, tt.want, got.Stderr)
 		}
 	}
 }

@@ -132,6 +132,7 @@ func (e *BusyError) Error() string {
 type Store struct {
 	Root       string            // the directory that holds them; it is made when first needed
 	Executable string            // the program that runs each component, by its command "component"
+	Release    string            // directory of a release that images are made of, "" for this program
 	Progress   func(what string) // receives a few words, unless it is nil, about what Up waits for
 }
 

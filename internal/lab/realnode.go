@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	v1 "github.com/google/go-containerregistry/pkg/v1"
-
 	"plimsoll.dev/plimsoll/internal/lab/image"
 	"plimsoll.dev/plimsoll/internal/lab/protocol"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
@@ -178,13 +176,19 @@ func ImageNames() []string { return append(WorkloadImages(), ImageSelf) }
 func WorkloadImages() []string { return []string{ImageAgent, ImagePostgreSQL} }
 
 // MakeImage makes an image of ImageNames. The caller calls done when it has used the image.
-func (s Store) MakeImage(ctx context.Context, name string) (made v1.Image, reference string, done func(), err error) {
+func (s Store) MakeImage(ctx context.Context, name string) (made image.Made, reference string, done func(), err error) {
 	done = func() {}
-	switch name {
-	case ImageAgent:
+	switch {
+	case s.Release != "" && name == ImageAgent:
+		made, err = image.AgentOf(s.Release)
+		return made, image.AgentReference, done, err
+	case s.Release != "" && name == ImageSelf:
+		made, err = image.SelfOf(s.Release)
+		return made, image.SelfReference, done, err
+	case name == ImageAgent:
 		made, err = image.Agent(s.Executable)
 		return made, image.AgentReference, done, err
-	case ImageSelf:
+	case name == ImageSelf:
 		made, err = image.Self(s.Executable)
 		return made, image.SelfReference, done, err
 	}
@@ -204,7 +208,7 @@ func (s Store) MakeImage(ctx context.Context, name string) (made v1.Image, refer
 func (s Store) ImageFile(name string) string { return filepath.Join(s.Root, ImagesDir, name+".tar") }
 
 // BuildImage makes an image and keeps it in a file.
-func (s Store) BuildImage(ctx context.Context, name string) (made v1.Image, reference, file string, err error) {
+func (s Store) BuildImage(ctx context.Context, name string) (made image.Made, reference, file string, err error) {
 	made, reference, done, err := s.MakeImage(ctx, name)
 	if err != nil {
 		return nil, "", "", err

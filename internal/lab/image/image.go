@@ -5,12 +5,16 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"debug/elf"
 	"embed"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
+	"net/url"
 	"os"
 	"runtime"
 	"strings"
@@ -73,10 +77,26 @@ const builtAgent = "built/agent"
 // Agent makes the image of the agent, a static program with a role for each kind of container. A program
 // without the built agent uses its own executable, which is twenty times as large.
 func Agent(executable string) (v1.Image, error) {
-	layer, err := agentLayer(executable)
+	program, err := agentProgram(executable)
+	if err != nil {
+		return nil, fmt.Errorf("make the agent's image: %w", err)
+	}
+	return agentOf(program, runtime.GOARCH)
+}
+
+func agentProgram(executable string) ([]byte, error) {
+	program, err := built.ReadFile(builtAgent)
+	if errors.Is(err, fs.ErrNotExist) {
+		program, err = os.ReadFile(executable)
+	}
+	return program, err
+}
+
+func agentOf(program []byte, arch string) (v1.Image, error) {
+	layer, err := agentLayer(program)
 	var image v1.Image
 	if err == nil {
-		image, err = assemble(v1.Config{Entrypoint: []string{"/agent"}, Cmd: []string{"pause"}, WorkingDir: "/", User: noRoot}, layer)
+		image, err = assemble(arch, v1.Config{Entrypoint: []string{"/agent"}, Cmd: []string{"pause"}, WorkingDir: "/", User: noRoot}, layer)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("make the agent's image: %w", err)
@@ -88,13 +108,17 @@ func Agent(executable string) (v1.Image, error) {
 // writes to SelfData alone, where the pod mounts a volume; the rest of the root may be read-only.
 func Self(executable string) (v1.Image, error) {
 	program, err := os.ReadFile(executable)
-	var layer []byte
-	if err == nil {
-		layer, err = programLayer(program, "plimsoll", tar.Header{Name: strings.TrimPrefix(SelfData, "/") + "/", Typeflag: tar.TypeDir, Mode: 0o777})
+	if err != nil {
+		return nil, fmt.Errorf("make the image of this program: %w", err)
 	}
+	return selfOf(program, runtime.GOARCH)
+}
+
+func selfOf(program []byte, arch string) (v1.Image, error) {
+	layer, err := programLayer(program, "plimsoll", tar.Header{Name: strings.TrimPrefix(SelfData, "/") + "/", Typeflag: tar.TypeDir, Mode: 0o777})
 	var image v1.Image
 	if err == nil {
-		image, err = assemble(v1.Config{
+		image, err = assemble(arch, v1.Config{
 			Entrypoint: []string{"/plimsoll"}, WorkingDir: SelfData, User: noRoot,
 			Env: []string{"HOME=" + SelfData, "XDG_STATE_HOME=" + SelfData, "TMPDIR=" + SelfData},
 		}, layer)
@@ -122,14 +146,7 @@ func alone(program []byte) error {
 	return nil
 }
 
-func agentLayer(executable string) ([]byte, error) {
-	program, err := built.ReadFile(builtAgent)
-	if errors.Is(err, fs.ErrNotExist) {
-		program, err = os.ReadFile(executable)
-	}
-	if err != nil {
-		return nil, err
-	}
+func agentLayer(program []byte) ([]byte, error) {
 	return programLayer(program, "agent", tar.Header{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777})
 }
 
@@ -163,9 +180,9 @@ func HasAgent() bool {
 }
 
 // assemble makes an image of layers, each a tar archive.
-func assemble(config v1.Config, layers ...[]byte) (v1.Image, error) {
+func assemble(arch string, config v1.Config, layers ...[]byte) (v1.Image, error) {
 	image, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{
-		OS: "linux", Architecture: runtime.GOARCH, Config: config, RootFS: v1.RootFS{Type: "layers"},
+		OS: "linux", Architecture: arch, Config: config, RootFS: v1.RootFS{Type: "layers"},
 	})
 	if err != nil {
 		return nil, err
@@ -195,30 +212,56 @@ func (e *ReferenceError) Error() string { return fmt.Sprintf("image %q: %v", e.R
 // Unwrap returns the cause.
 func (e *ReferenceError) Unwrap() error { return e.Err }
 
-// Save writes an image as `docker save` would. It returns a *ReferenceError for a bad reference.
-func Save(image v1.Image, reference, file string) error {
+// Save writes an image as `docker save` would, and an index as an OCI layout in a tar archive. It returns a
+// *ReferenceError for a bad reference.
+func Save(made Made, reference, file string) error {
 	tag, err := name.NewTag(reference)
 	if err != nil {
 		return &ReferenceError{reference, err}
 	}
-	if err := tarball.WriteToFile(file, tag, image); err != nil {
+	switch it := made.(type) {
+	case v1.ImageIndex:
+		err = saveLayout(it, reference, file)
+	case v1.Image:
+		err = tarball.WriteToFile(file, tag, it)
+	}
+	if err != nil {
 		return fmt.Errorf("save image %s: %w", reference, err)
 	}
 	return nil
 }
 
-// Push sends an image to a registry with docker's or podman's credentials; with insecure by plain HTTP. It
-// returns a *ReferenceError for a bad reference.
-func Push(ctx context.Context, image v1.Image, reference string, insecure bool) error {
+// Registry says how a registry is reached.
+type Registry struct {
+	Insecure  bool                                  // by plain HTTP
+	Authority []byte                                // a certificate authority (PEM) besides the system's, or nil
+	Proxy     func(*http.Request) (*url.URL, error) // nil for none
+}
+
+// Push sends an image to a registry with docker's or podman's credentials. It returns a *ReferenceError for
+// a bad reference.
+func Push(ctx context.Context, made Made, reference string, to Registry) error {
 	var options []name.Option
-	if insecure {
+	if to.Insecure {
 		options = append(options, name.Insecure)
 	}
 	tag, err := name.NewTag(reference, options...)
 	if err != nil {
 		return &ReferenceError{reference, err}
 	}
-	if err := remote.Write(tag, image, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
+	transport := remote.DefaultTransport.(*http.Transport).Clone()
+	transport.Proxy = to.Proxy
+	if to.Authority != nil {
+		known, err := x509.SystemCertPool()
+		if err != nil {
+			known = x509.NewCertPool()
+		}
+		if !known.AppendCertsFromPEM(to.Authority) {
+			return fmt.Errorf("push image %s: the certificate authority is no PEM file with certificates", reference)
+		}
+		transport.TLSClientConfig = &tls.Config{RootCAs: known}
+	}
+	if err := remote.Push(tag, made, remote.WithContext(ctx), remote.WithTransport(transport), remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
 		return fmt.Errorf("push image %s: %w", reference, err)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"log"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -162,10 +163,10 @@ func TestSavedAndPushedImagesAreTheSame(t *testing.T) {
 		t.Errorf("saved as %s, %v; want %s", got, err, want)
 	}
 
-	server := httptest.NewServer(registry.New())
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	defer server.Close()
 	reference := strings.TrimPrefix(server.URL, "http://") + "/plimsoll-agent:test"
-	if err := Push(t.Context(), image, reference, true); err != nil {
+	if err := Push(t.Context(), image, reference, Registry{Insecure: true}); err != nil {
 		t.Fatal(err)
 	}
 	pushed, err := name.ParseReference(reference, name.Insecure)
@@ -190,7 +191,7 @@ func TestBadReferences(t *testing.T) {
 	if err := Save(image, "Not A Name", filepath.Join(t.TempDir(), "x")); !errors.As(err, &bad) {
 		t.Errorf("save: %v", err)
 	}
-	if err := Push(t.Context(), image, "Not A Name", false); !errors.As(err, &bad) {
+	if err := Push(t.Context(), image, "Not A Name", Registry{}); !errors.As(err, &bad) {
 		t.Errorf("push: %v", err)
 	}
 	if _, err := Agent(filepath.Join(t.TempDir(), "nothing")); err == nil && !HasAgent() {

@@ -12,6 +12,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -46,7 +47,11 @@ func PostgreSQL(ctx context.Context, executable, dir string) (v1.Image, error) {
 }
 
 func postgreSQL(ctx context.Context, executable, dir string) (v1.Image, error) {
-	agent, err := agentLayer(executable)
+	program, err := agentProgram(executable)
+	if err != nil {
+		return nil, err
+	}
+	agent, err := agentLayer(program)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +69,7 @@ func postgreSQL(ctx context.Context, executable, dir string) (v1.Image, error) {
 	if err := w.finish(); err != nil {
 		return nil, err
 	}
-	return assemble(v1.Config{
+	return assemble(runtime.GOARCH, v1.Config{
 		Entrypoint: []string{"/agent"}, Cmd: []string{"postgres"}, WorkingDir: "/",
 		User: fmt.Sprintf("%d:0", postgresUser), Env: []string{"PATH=/usr/bin", "HOME=/tmp"},
 		ExposedPorts: map[string]struct{}{"5432/tcp": {}},
