@@ -29,7 +29,7 @@ func complete(p *process.Process, root *cobra.Command) {
 		return labNames(p), cobra.ShellCompDirectiveNoFileComp
 	}
 	arguments := map[string]completer{
-		"limit": workloadNames, "sweep": workloadNames, "ab": workloadNames, "check": workloadNames, "rbac": workloadNames, "job": first(workloadNames),
+		"limit": workloadNames, "sweep": workloadNames, "ab": workloadNames, "check": workloadNames, "rbac": workloadNames, "job": first(workloadNames), "image list": first(workloadNames),
 		"workloads show": workloadNames, "workloads export": workloadNames,
 		"analyze": runDirectories(1), "report": runDirectories(0), "compare": runDirectories(0), "runs name": runDirectories(1), "runs remove": runDirectories(0),
 		"lab status": first(labs), "lab kubeconfig": first(labs), "lab down": first(labs),

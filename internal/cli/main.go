@@ -70,6 +70,12 @@ func execute(p *process.Process) int {
 	stop := process.NewInterrupts(p.Signals, p.Logf)
 	defer stop.Close()
 	root := newRootCommand(p, stop)
+	rename := func(text string) string { return text }
+	if isPlugin(p) {
+		rename = renamer(root)
+		asPlugin(root, rename)
+		p.Stderr = renamed{p.Stderr, rename}
+	}
 	root.SetArgs(append([]string{}, p.Args...)) // without any it would take this process's own
 	root.SetIn(p.Stdin)
 	root.SetOut(p.Stdout)
@@ -84,7 +90,7 @@ func execute(p *process.Process) int {
 	// something.
 	if err != nil && !errors.As(err, &quiet) && !errors.Is(err, syscall.EPIPE) {
 		if wantsJSON(ran, p.Args) {
-			if printErr := process.PrintJSON(p, failure{failureSchema, err.Error(), process.HintOf(err), code}); printErr != nil {
+			if printErr := process.PrintJSON(p, failure{failureSchema, err.Error(), rename(process.HintOf(err)), code}); printErr != nil {
 				p.Logf("plimsoll: %v\n", printErr)
 			}
 		}

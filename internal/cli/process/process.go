@@ -41,6 +41,7 @@ type Component = func(args []string) int
 // test can run a whole command in memory.
 type Process struct {
 	Args       []string // without the program's name
+	Name       string   // that it was called by, perhaps with a path
 	Executable string   // path of this program, to start components with
 	Env        func(key string) string
 	Stdin      io.Reader
@@ -89,6 +90,7 @@ func OSProcess() Process {
 	}
 	p := Process{
 		Args:           os.Args[1:],
+		Name:           os.Args[0],
 		Executable:     executable,
 		Env:            os.Getenv,
 		Stdin:          os.Stdin,
