@@ -140,7 +140,7 @@ func (b build) completions() (files []file, err error) {
 		}
 		files = append(files, file{"completions/plimsoll." + shell, []byte(out + "\n"), 0o644})
 	}
-	return files, nil
+	return append(files, file{"completions/kubectl_complete-plimsoll", []byte(kubectlCompletes), 0o755}), nil
 }
 
 // mostArchive bounds an archive, in MiB.
@@ -169,6 +169,54 @@ func namesNoBuilder(name string, data []byte) error {
 
 // licenceFile matches the files of a module that its licence asks to hand on.
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice)([.-].*)?$`)
+
+// kubectlCompletes is what kubectl calls for what a shell may offer after "kubectl plimsoll".
+const kubectlCompletes = "#!/bin/sh\nexec kubectl plimsoll __complete \"$@\"\n"
+
+// manifest returns what krew, kubectl's manager of plugins, installs: the archives of a directory at an
+// address, by their digests.
+func manifest(dir, version, address string) ([]byte, error) {
+	archives, err := filepath.Glob(filepath.Join(dir, "plimsoll_*.tar.gz"))
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, `apiVersion: krew.googlecontainertools.github.com/v1alpha2
+kind: Plugin
+metadata:
+  name: plimsoll
+spec:
+  version: v%s
+  homepage: https://plimsoll.dev
+  shortDescription: Find how far a cluster can be loaded
+  description: |
+    Find how far a cluster can be loaded, what breaks first, and whether a change made it better or worse.
+    Every command wants the cluster named: --kubeconfig FILE, --lab NAME or --in-cluster.
+  platforms:
+`, version)
+	for _, file := range archives {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		folder := strings.TrimSuffix(filepath.Base(file), ".tar.gz")
+		parts := strings.Split(folder, "_")
+		os, program := parts[len(parts)-2], "plimsoll"
+		if os == "windows" {
+			program += ".exe"
+		}
+		fmt.Fprintf(&b, `  - selector:
+      matchLabels: {os: %s, arch: %s}
+    uri: %s/%s
+    sha256: %x
+    bin: %s
+    files:
+    - {from: %s/%[6]s, to: .}
+    - {from: %[7]s/LICENSE, to: .}
+`, os, parts[len(parts)-1], address, filepath.Base(file), sha256.Sum256(data), program, folder)
+	}
+	return b.Bytes(), nil
+}
 
 // capital matches letters that the module cache escapes.
 var capital = regexp.MustCompile(`[A-Z]`)
@@ -209,7 +257,7 @@ func licencesOf(modules []*debug.Module) ([]byte, error) {
 }
 
 // ours matches the files of a release.
-var ours = regexp.MustCompile(`^(plimsoll_.*\.(tar\.gz|cdx\.json)|checksums\.txt|install\.sh)$`)
+var ours = regexp.MustCompile(`^(plimsoll_.*\.(tar\.gz|cdx\.json)|checksums\.txt|install\.sh|plimsoll\.yaml)$`)
 
 // emptied makes a directory without files of an earlier release. It refuses one with other
 // files.

@@ -27,15 +27,16 @@ func main() {
 	out := flag.String("out", "dist", "directory of the release; files of an earlier one are replaced")
 	platforms := flag.String("platforms", allPlatforms, "what it is for, as OS/ARCH separated by commas")
 	ldflags := flag.String("ldflags", "-s -w", "flags of the linker")
+	address := flag.String("url", "https://plimsoll.dev/releases", "where the releases will lie, each in a directory of its version: for the manifest of krew")
 	flag.Parse()
-	if err := release(*out, strings.Split(*platforms, ","), *ldflags); err != nil {
+	if err := release(*out, strings.Split(*platforms, ","), *ldflags, *address); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}
 }
 
 // release builds each platform in a clone of the commit and writes the files.
-func release(out string, platforms []string, ldflags string) error {
+func release(out string, platforms []string, ldflags, address string) error {
 	changes, err := text("git", "status", "--porcelain")
 	if err != nil {
 		return err
@@ -122,6 +123,13 @@ func release(out string, platforms []string, ldflags string) error {
 		}
 	}
 	if err := os.WriteFile(filepath.Join(out, "install.sh"), []byte(installer), 0o755); err != nil {
+		return err
+	}
+	plugin, err := manifest(out, of.Version, strings.TrimSuffix(address, "/")+"/v"+of.Version)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(out, "plimsoll.yaml"), plugin, 0o644); err != nil {
 		return err
 	}
 	return writeChecksums(out)

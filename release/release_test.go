@@ -4,8 +4,10 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
 	"debug/buildinfo"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -16,6 +18,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/goccy/go-yaml"
 
 	"plimsoll.dev/plimsoll/internal/test/ring"
 )
@@ -130,6 +134,56 @@ func TestBuildersAreNotNamed(t *testing.T) {
 	}
 	if err := namesNoBuilder("program", []byte("plain; "+head+"%s")); err != nil {
 		t.Error(err)
+	}
+}
+
+// The manifest of krew has the fields of its Plugin (v1alpha2), and the digests and files of the archives.
+func TestKrewManifest(t *testing.T) {
+	dir := t.TempDir()
+	for _, platform := range []string{"darwin_arm64", "linux_amd64", "windows_amd64"} {
+		if err := os.WriteFile(filepath.Join(dir, "plimsoll_0.1.0_"+platform+".tar.gz"), []byte(platform), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := manifest(dir, "0.1.0", "https://example.test/v0.1.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plugin struct {
+		APIVersion string `yaml:"apiVersion"`
+		Kind       string
+		Metadata   struct{ Name string }
+		Spec       struct {
+			Version, Homepage, Description string
+			ShortDescription               string `yaml:"shortDescription"`
+			Platforms                      []struct {
+				URI, SHA256, Bin string
+				Files            []struct{ From, To string }
+				Selector         struct {
+					MatchLabels map[string]string `yaml:"matchLabels"`
+				}
+			}
+		}
+	}
+	if err := yaml.UnmarshalWithOptions(text, &plugin, yaml.Strict()); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	s := plugin.Spec
+	if plugin.APIVersion != "krew.googlecontainertools.github.com/v1alpha2" || plugin.Kind != "Plugin" || plugin.Metadata.Name != "plimsoll" || s.Version != "v0.1.0" || s.ShortDescription == "" || len(s.ShortDescription) > 50 {
+		t.Errorf("%+v", plugin)
+	}
+	if len(s.Platforms) != 3 {
+		t.Fatalf("%d platforms", len(s.Platforms))
+	}
+	for _, p := range s.Platforms {
+		name := p.Selector.MatchLabels["os"] + "_" + p.Selector.MatchLabels["arch"]
+		folder, program := "plimsoll_0.1.0_"+name, "plimsoll"
+		if strings.HasPrefix(name, "windows") {
+			program += ".exe"
+		}
+		if p.SHA256 != fmt.Sprintf("%x", sha256.Sum256([]byte(name))) || p.URI != "https://example.test/v0.1.0/"+folder+".tar.gz" || p.Bin != program || p.Files[0].From != folder+"/"+program {
+			t.Errorf("%+v", p)
+		}
 	}
 }
 
