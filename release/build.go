@@ -170,7 +170,7 @@ func namesNoBuilder(name string, data []byte) error {
 // licenceFile matches the files of a module that its licence asks to hand on.
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice)([.-].*)?$`)
 
-// kubectlCompletes is what kubectl calls for what a shell may offer after "kubectl plimsoll".
+// kubectlCompletes completes the words after "kubectl plimsoll": kubectl calls it by a name of its own.
 const kubectlCompletes = "#!/bin/sh\nexec kubectl plimsoll __complete \"$@\"\n"
 
 // manifest returns what krew, kubectl's manager of plugins, installs: the archives of a directory at an
