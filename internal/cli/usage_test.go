@@ -277,7 +277,7 @@ func TestADryRunCountsWhatARunMakes(t *testing.T) {
 		}
 	}
 	got := e2e.Command(t, nil, "run", filepath.Join(dir, "pods.yml"), "--dry-run")
-	for _, want := range []string{"; 3 namespaces, first-0 to first-2; 1 Pod; 10 Pods; 3 namespaces, second-0 to second-2; 12 Pods\n"} {
+	for _, want := range []string{"; 3 namespaces, first-0 to first-2; 11 Pods; 3 namespaces, second-0 to second-2; 12 Pods\n"} {
 		if got.Code != process.ExitPass || !strings.Contains(got.Stdout, want) || strings.Contains(got.Stdout, "iteration") {
 			t.Errorf("exit code %d, want %q: %s%s", got.Code, want, got.Stdout, got.Stderr)
 		}

@@ -63,3 +63,29 @@ func TestConditions(t *testing.T) {
 		}
 	}
 }
+
+// An entry's objects are waited for by its options, and without options as kube-burner waits for their kind, unless
+// their pods are followed.
+func TestAwaits(t *testing.T) {
+	own := WaitOptions{CustomStatusPaths: []StatusPath{{Key: ".a", Value: "b"}}}
+	byLabel := WaitOptions{LabelSelector: map[string]string{"a": "b"}}
+	for _, tt := range []struct {
+		kind                   string
+		without, label, custom bool
+	}{
+		{"Pod", false, true, true}, {"Deployment", false, true, true}, {"DaemonSet", false, true, true},
+		{"PersistentVolumeClaim", true, true, true}, {"Job", true, true, true}, {"CustomResourceDefinition", true, true, true},
+		{"ConfigMap", false, false, true},
+	} {
+		if got := [3]bool{(&WaitOptions{}).Awaits(tt.kind), byLabel.Awaits(tt.kind), own.Awaits(tt.kind)}; got != [3]bool{tt.without, tt.label, tt.custom} {
+			t.Errorf("%s: %v", tt.kind, got)
+		}
+	}
+	if c, err := (&WaitOptions{}).Conditions("StatefulSet"); err != nil {
+		t.Error(err)
+	} else if unmet, err := c.Unmet(t.Context(), map[string]any{"replicas": 2, "readyReplicas": 1}); unmet == "" || err != nil {
+		t.Errorf("%q, %v", unmet, err)
+	} else if unmet, _ := c.Unmet(t.Context(), map[string]any{"replicas": 2, "readyReplicas": 2}); unmet != "" {
+		t.Error(unmet)
+	}
+}

@@ -60,7 +60,7 @@ func (m *Maker) awaitedOf(kinds []schema.GroupVersionKind) (list []*awaited, err
 	if own {
 		selector = m.selector()
 	} else if selector == "" || w.Kind == "" {
-		selector = strings.Trim(selector+","+api.LabelRun+"="+m.ids.Run, ",")
+		selector = strings.Trim(selector+","+kubeburner.LabelRunID+"="+m.ids.Run, ",") // the canary does not have it
 	}
 	for _, gvk := range kinds {
 		if i := slices.IndexFunc(list, func(a *awaited) bool { return a.kind == gvk.Kind }); i >= 0 {

@@ -33,14 +33,19 @@ func Outline(v prepared.Variant, ids prepared.Identity, namespace string, whole 
 		if job.Namespace != "" && job.Namespace != namespace {
 			list = append(list, namespaces(job, ids.Run, iterations))
 		}
+		type made struct{ kind, each string }
+		numbers, places := make(map[made]int), make(map[made]int)
 		for o := range job.Objects {
+			if job.Objects[o].Replicas < 1 {
+				continue
+			}
 			m := &Maker{job: job, jobIndex: j, index: o, ids: ids}
 			docs, err := v.Templates[j][o].Render(m.vars(kubeburner.Slot{Object: o, Replica: 1, Namespace: job.NamespaceOf(0)}))
 			if err != nil {
 				return nil, system.Mistakef("", "%w", err)
 			}
 			object := &job.Objects[o]
-			n, each := max(1, object.Replicas), ""
+			n, each := object.Replicas, ""
 			switch {
 			case iterations > 0:
 				n *= object.Times(iterations)
@@ -54,7 +59,13 @@ func Outline(v prepared.Variant, ids prepared.Identity, namespace string, whole 
 				for _, image := range Images(doc) {
 					list = append(list, system.Change{Action: system.Use, What: "image " + image})
 				}
-				list = append(list, system.Change{Action: system.Make, What: countOf(n, fmt.Sprint(doc["kind"])), Each: each})
+				key := made{fmt.Sprint(doc["kind"]), each}
+				if _, listed := places[key]; !listed {
+					places[key] = len(list)
+					list = append(list, system.Change{Action: system.Make, Each: each})
+				}
+				numbers[key] += n
+				list[places[key]].What = countOf(numbers[key], key.kind)
 			}
 		}
 	}

@@ -31,6 +31,12 @@ var burnerJobs = map[string]string{
 	"own.yml":     "apiVersion: v1\nkind: Pod\nmetadata: {name: 'n-{{.Iteration}}'}\nspec: {nodeSelector: {kubernetes.io/hostname: 'node-{{ printf \"%04d\" .Iteration }}'}, containers: [{name: c, image: pause}]}\n",
 	"other.yml":   "apiVersion: v1\nkind: Pod\nmetadata: {name: 'o-{{.Iteration}}'}\nspec: {nodeSelector: {kubernetes.io/hostname: node-0001}, containers: [{name: c, image: pause}]}\n",
 
+	"mark.yml": "metadata: {labels: {mark: 'm{{.Iteration}}'}}\n",
+
+	"sequential.yml": "jobs:\n- {name: seq, qps: 500, burst: 50, namespace: seq, objects: [{objectTemplate: pod.yml}, {objectTemplate: cm.yml}]}\n- name: mark\n  jobType: patch\n  jobIterations: 2\n  executionMode: sequential\n  objectWait: true\n  qps: 500\n  burst: 50\n  objects:\n" +
+		"  - {kind: Pod, labelSelector: {kube-burner.io/job: seq}, objectTemplate: mark.yml, patchType: merge, waitOptions: {customStatusPaths: [{key: .phase, value: Running}]}}\n  - {kind: ConfigMap, labelSelector: {kube-burner.io/job: seq}, objectTemplate: mark.yml, patchType: merge}\n",
+	"waits.yml":    "jobs:\n- {name: waits, qps: 500, burst: 50, namespace: waits, objects: [{objectTemplate: pod.yml}]}\n- {name: mark, jobType: patch, executionMode: sequential, objectWait: true, waitWhenFinished: false, maxWaitTimeout: 300ms, qps: 500, burst: 50, objects: [{kind: Pod, labelSelector: {kube-burner.io/job: waits}, objectTemplate: mark.yml, patchType: merge, waitOptions: {customStatusPaths: [{key: .phase, value: Gone}]}}]}\n",
+	"labels.yml":   "jobs:\n- {name: labels, qps: 500, burst: 50, namespace: labels, maxWaitTimeout: 300ms, objects: [{objectTemplate: pod.yml, waitOptions: {labelSelector: {kube-burner.io/job: labels}}}, {objectTemplate: cm.yml, waitOptions: {labelSelector: {kube-burner.io/job: labels}, customStatusPaths: [{key: .phase, value: Running}]}}]}\n",
 	"repeat.yml":   "jobs:\n- {name: repeat, jobIterations: 5, qps: 500, burst: 50, namespace: repeat, namespacedIterations: false, objects: [{objectTemplate: cm.yml, repeatEveryNIterations: 2}]}\n",
 	"groups.yml":   "jobs:\n- {name: groups, jobIterations: 2, qps: 500, burst: 50, namespace: groups, objects: [{objectTemplate: pod.yml, group: {id: 2}}, {objectTemplate: cm.yml, group: {id: 1}}]}\n",
 	"churn.yml":    "jobs:\n- {name: churn, jobIterations: 2, qps: 500, burst: 50, namespace: churn, churnConfig: {cycles: 2, percent: 50}, objects: [{objectTemplate: pod.yml}, {objectTemplate: role.yml}]}\n",
@@ -52,70 +58,78 @@ func TestWhatKubeBurnerMakes(t *testing.T) {
 	t.Parallel()
 	p := suite.Lab(t, e2e.SmallLab()...) // 3 nodes
 	writeFiles(t, p.Dir, burnerJobs)
-	for _, tt := range []struct {
-		config string
-		args   string
-		slots  string // of the requests in order; * for any order
-		ready  int    // pods of the last step
-		steps  int
-		fails  string // the reason
-		notes  string // a note on record
-	}{
-		{config: "repeat.yml", slots: "ConfigMap/repeat/cm-0 ConfigMap/repeat/cm-1 ConfigMap/repeat/cm-2", steps: 1},
-		{config: "groups.yml", slots: "ConfigMap/groups-0/cm-0 ConfigMap/groups-1/cm-1 groups-0/p-0 groups-1/p-1", ready: 2, steps: 1},
-		{config: "churn.yml", ready: 4, steps: 1},
-		{config: "jobs.yml", ready: 6, steps: 1},
-		{config: "nothing.yml", slots: "list ConfigMap of job nothing", steps: 1, notes: "it states no qps"},
-		{config: "rollout.yml", ready: 4, steps: 3},
-		{config: "once.yml", slots: "ConfigMap/once/fixed", steps: 1},
-		{config: "claims.yml", steps: 1, fails: "1 object of PersistentVolumeClaim not ready after 300ms: claims-0/claim-0: .phase is Pending, not Bound"},
-		{config: "typos.yml", slots: "ConfigMap/typos-0/typo-0", steps: 1, notes: `unknown field "datum"`},
-		{config: "daemons.yml", ready: 3, steps: 1},
-		{config: "kinds.yml", steps: 2},
-		{config: "accounts.yml", ready: 2, steps: 1},
-		{config: "selects.yml", ready: 4, steps: 1},
-		{config: "repeat.yml", args: "--set jobs.0.jobIterations=2", slots: "ConfigMap/repeat/cm-0", steps: 1},
-	} {
-		out := strings.ReplaceAll(tt.config+tt.args, " ", "")
-		got := p.RunTo(t, out, append([]string{"run", tt.config, "--lab", p.Lab}, strings.Fields(tt.args)...)...)
-		if passed := got.Code == process.ExitPass || got.Code == process.ExitInvalid; passed != (tt.fails == "") { // beside other tests
-			t.Errorf("%s: %+v", out, got)
-			continue
-		}
-		r := p.Result(t, out)
-		var slots []string
-		reasons := ""
-		p.Count(out, func(e record.Event) bool {
-			switch body := e.Body.(type) {
-			case *record.Slot:
-				for b := body.Before; b != nil; b = b.Before {
-					slots = append(slots, b.Slot)
+	t.Run("all", func(t *testing.T) {
+		for _, tt := range []struct {
+			config string
+			args   string
+			slots  string // of the requests in order; * for any order
+			ready  int    // pods of the last step
+			steps  int
+			fails  string // the reason
+			notes  string // a note on record
+		}{
+			{config: "repeat.yml", slots: "ConfigMap/repeat/cm-0 ConfigMap/repeat/cm-1 ConfigMap/repeat/cm-2", steps: 1},
+			{config: "groups.yml", slots: "ConfigMap/groups-0/cm-0 ConfigMap/groups-1/cm-1 groups-0/p-0 groups-1/p-1", ready: 2, steps: 1},
+			{config: "churn.yml", ready: 4, steps: 1},
+			{config: "jobs.yml", ready: 6, steps: 1},
+			{config: "nothing.yml", slots: "list ConfigMap of job nothing", steps: 1, notes: "it states no qps"},
+			{config: "rollout.yml", ready: 4, steps: 3},
+			{config: "once.yml", slots: "ConfigMap/once/fixed", steps: 1},
+			{config: "claims.yml", steps: 1, fails: "1 object of PersistentVolumeClaim not ready after 300ms: claims-0/claim-0: .phase is Pending, not Bound"},
+			{config: "typos.yml", slots: "ConfigMap/typos-0/typo-0", steps: 1, notes: `unknown field "datum"`},
+			{config: "daemons.yml", ready: 3, steps: 1},
+			{config: "kinds.yml", steps: 2},
+			{config: "accounts.yml", ready: 2, steps: 1},
+			{config: "sequential.yml", slots: "seq-0/p-0 ConfigMap/seq-0/cm-0 patch Pod/seq-0/p-0 of mark.0 patch ConfigMap/seq-0/cm-0 of mark.0 patch Pod/seq-0/p-0 of mark.1 patch ConfigMap/seq-0/cm-0 of mark.1", ready: 1, steps: 2},
+			{config: "waits.yml", ready: 1, steps: 2, fails: "1 object of Pod not ready after 300ms: waits-0/p-0: .phase is Running, not Gone"},
+			{config: "labels.yml", ready: 1, steps: 1, fails: "1 object of ConfigMap not ready after 300ms: labels-0/cm-0: .phase is not there"},
+			{config: "selects.yml", ready: 4, steps: 1},
+			{config: "repeat.yml", args: "--set jobs.0.jobIterations=2", slots: "ConfigMap/repeat/cm-0", steps: 1},
+		} {
+			t.Run(strings.ReplaceAll(tt.config+tt.args, " ", ""), func(t *testing.T) {
+				t.Parallel()
+				out := "r-" + strings.NewReplacer(" ", "", ".yml", "").Replace(tt.config+tt.args)
+				got := p.RunTo(t, out, append([]string{"run", tt.config, "--lab", p.Lab}, strings.Fields(tt.args)...)...)
+				if passed := got.Code == process.ExitPass || got.Code == process.ExitInvalid; passed != (tt.fails == "") { // beside other tests
+					t.Errorf("%s: %+v", out, got)
+					return
 				}
-				slots = append(slots, body.Slot)
-				if body.Outcome == record.SlotFailed && tt.fails == "" {
-					t.Errorf("%s: %s: %s", out, body.Slot, body.Error)
+				r := p.Result(t, out)
+				var slots []string
+				reasons := ""
+				p.Count(out, func(e record.Event) bool {
+					switch body := e.Body.(type) {
+					case *record.Slot:
+						for b := body.Before; b != nil; b = b.Before {
+							slots = append(slots, b.Slot)
+						}
+						slots = append(slots, body.Slot)
+						if body.Outcome == record.SlotFailed && tt.fails == "" {
+							t.Errorf("%s: %s: %s", out, body.Slot, body.Error)
+						}
+						reasons += body.Error
+					case *record.Note:
+						reasons += body.Place + ": " + body.Text + "\n"
+					}
+					return false
+				})
+				if tt.slots != "" && strings.Join(slots, " ") != tt.slots {
+					t.Errorf("%s: made %q, want %q", out, slots, tt.slots)
 				}
-				reasons += body.Error
-			case *record.Note:
-				reasons += body.Place + ": " + body.Text + "\n"
-			}
-			return false
-		})
-		if tt.slots != "" && strings.Join(slots, " ") != tt.slots {
-			t.Errorf("%s: made %q, want %q", out, slots, tt.slots)
+				if !strings.Contains(reasons, tt.fails) || !strings.Contains(reasons, tt.notes) {
+					t.Errorf("%s: says %s", out, reasons)
+				}
+				if last := r.Steps[len(r.Steps)-1]; len(r.Steps) != tt.steps || last.Objects.Ready != tt.ready || last.Objects.Intended != tt.ready {
+					t.Errorf("%s: %d steps, %d of %d pods ready, want %+v: %s", out, len(r.Steps), last.Objects.Ready, last.Objects.Intended, tt, got.Stdout)
+				}
+				for _, b := range r.Breaches {
+					if tt.fails == "" {
+						t.Errorf("%s: %+v", out, b)
+					}
+				}
+			})
 		}
-		if !strings.Contains(reasons, tt.fails) || !strings.Contains(reasons, tt.notes) {
-			t.Errorf("%s: says %s", out, reasons)
-		}
-		if last := r.Steps[len(r.Steps)-1]; len(r.Steps) != tt.steps || last.Objects.Ready != tt.ready || last.Objects.Intended != tt.ready {
-			t.Errorf("%s: %d steps, %d of %d pods ready, want %+v: %s", out, len(r.Steps), last.Objects.Ready, last.Objects.Intended, tt, got.Stdout)
-		}
-		for _, b := range r.Breaches {
-			if tt.fails == "" {
-				t.Errorf("%s: %+v", out, b)
-			}
-		}
-	}
+	})
 	if left := p.Leftovers(t); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}

@@ -1,0 +1,40 @@
+package create
+
+import (
+	"strings"
+	"testing"
+)
+
+// A controller has rolled out what a patch has changed once all its pods are those of the new template.
+func TestRolledOut(t *testing.T) {
+	const deployment = `{"metadata":{"generation":2},"spec":{"replicas":3,"strategy":{"type":"RollingUpdate"},"template":{}},"status":{"observedGeneration":2,"replicas":3,"updatedReplicas":3,"readyReplicas":3}}`
+	const daemon = `{"metadata":{"generation":2},"spec":{"updateStrategy":{"type":"RollingUpdate"},"template":{}},"status":{"observedGeneration":2,"desiredNumberScheduled":2,"updatedNumberScheduled":2,"numberReady":2}}`
+	for _, tt := range []struct {
+		why, object, was, is string
+		want                 bool
+	}{
+		{"all of them", deployment, "", "", true},
+		{"its controller has not seen the patch", deployment, `"observedGeneration":2`, `"observedGeneration":1`, false},
+		{"one is of the old template", deployment, `"updatedReplicas":3`, `"updatedReplicas":2`, false},
+		{"an old one is left", deployment, `"replicas":3,"updatedReplicas"`, `"replicas":4,"updatedReplicas"`, false},
+		{"one is not ready", deployment, `,"readyReplicas":3`, ``, false},
+		{"one by default", deployment, `"replicas":3,"strategy"`, `"strategy"`, false},
+		{"a ReplicaSet changes no pod", deployment, `"strategy":{"type":"RollingUpdate"},`, ``, true},
+		{"a daemon on each node", daemon, "", "", true},
+		{"a daemon that is missing", daemon, `"numberReady":2`, `"numberReady":1`, false},
+		{"a daemon that waits for a person", strings.Replace(daemon, `"numberReady":2`, `"numberReady":1`, 1), `RollingUpdate`, `OnDelete`, true},
+		{"an object without pods", `{"metadata":{"generation":2},"data":{}}`, "", "", true},
+	} {
+		if got := rolledOut([]byte(strings.Replace(tt.object, tt.was, tt.is, 1))); got != tt.want {
+			t.Errorf("%s: %v", tt.why, got)
+		}
+	}
+	c := &chosen{there: map[string]target{"u": {name: "d", version: 7, rolled: true}}, patched: map[string]int64{"u": 8, "gone": 9}}
+	if n, name := c.rolling(); n != 1 || name != "d" {
+		t.Errorf("a state from before the patch counts: %d %s", n, name)
+	}
+	c.there["u"] = target{name: "d", version: 8, rolled: true}
+	if n, _ := c.rolling(); n != 0 {
+		t.Errorf("%d objects are rolling out", n)
+	}
+}
