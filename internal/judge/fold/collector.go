@@ -68,8 +68,8 @@ func (c *Collector) Add(e record.Event) {
 	case *record.Release:
 		c.objects.release(body)
 	case *record.State:
-		if was, ok := c.objects.addState(e, body); ok && f != nil {
-			f.Troubles.addState(e.T, body, was)
+		if was, removed, ok := c.objects.addState(e, body); ok && f != nil {
+			f.Troubles.addState(e.T, body, was, removed)
 			c.matcher.State(e.T, body, was)
 		}
 	case *record.Place:

@@ -381,11 +381,12 @@ func (c *objects) addObject(e record.Event, r *record.Object) {
 	}
 }
 
-// addState takes in an object's report, and returns its last reason; false for one that is not in place.
-func (c *objects) addState(e record.Event, r *record.State) (was string, ok bool) {
-	_, o := c.known(r.Object, r.Slot)
+// addState takes in an object's report, and returns its last reason, and whether the run itself has it removed;
+// ok is false for one that is not in place.
+func (c *objects) addState(e record.Event, r *record.State) (was string, removed, ok bool) {
+	s, o := c.known(r.Object, r.Slot)
 	if o == nil || o.gone {
-		return "", false
+		return "", false, false
 	}
 	was = o.reason
 	o.troubled = o.troubled || r.Reason != ""
@@ -405,7 +406,7 @@ func (c *objects) addState(e record.Event, r *record.State) (was string, ok bool
 	case o.there && !o.failed:
 		o.fell = Never
 	}
-	return was, true
+	return was, s.released || s.rolled, true
 }
 
 // end puts into a step's facts the objects that fill the slots in place, and those replaced in the step.
