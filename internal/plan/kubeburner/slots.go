@@ -3,6 +3,7 @@ package kubeburner
 import (
 	"fmt"
 	"iter"
+	"maps"
 	"strconv"
 	"strings"
 )
@@ -152,6 +153,9 @@ func InjectLabels(doc map[string]any, labels map[string]string) error {
 	if err := labelMetadata(doc, "metadata", labels); err != nil {
 		return err
 	}
+	if err := labelDisks(doc, labels); err != nil {
+		return err
+	}
 	path := podTemplate(doc)
 	at := doc
 	for i, key := range path {
@@ -167,6 +171,28 @@ func InjectLabels(doc map[string]any, labels map[string]string) error {
 		return nil
 	}
 	return labelMetadata(at, strings.Join(path, ".")+".metadata", labels)
+}
+
+// labelDisks puts kube-burner's own labels on the disks that a virtual machine is made with.
+func labelDisks(doc map[string]any, labels map[string]string) error {
+	spec, _ := doc["spec"].(map[string]any)
+	disks, _ := spec["dataVolumeTemplates"].([]any)
+	if doc["kind"] != "VirtualMachine" || len(disks) == 0 {
+		return nil
+	}
+	own := maps.Clone(labels)
+	maps.DeleteFunc(own, func(name, _ string) bool { return !strings.HasPrefix(name, "kube-burner.io/") })
+	for i, disk := range disks {
+		path := fmt.Sprintf("spec.dataVolumeTemplates[%d]", i)
+		part, ok := disk.(map[string]any)
+		if !ok {
+			return fmt.Errorf("%s is not a mapping", path)
+		}
+		if err := labelMetadata(part, path+".metadata", own); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // labelMetadata puts labels into the metadata of a part of a manifest; path is its name in messages.

@@ -107,6 +107,22 @@ func TestLabels(t *testing.T) {
 	}
 }
 
+// The disks that a machine is made with have kube-burner's labels, by which they are waited for, and no others.
+func TestLabelsOfDisks(t *testing.T) {
+	machine := map[string]any{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "spec": map[string]any{"dataVolumeTemplates": []any{map[string]any{"metadata": map[string]any{"name": "d"}}}}}
+	if err := InjectLabels(machine, map[string]string{LabelJob: "j", "plimsoll.dev/run": "r"}); err != nil {
+		t.Fatal(err)
+	}
+	disk := machine["spec"].(map[string]any)["dataVolumeTemplates"].([]any)[0]
+	if want := (map[string]any{"metadata": map[string]any{"name": "d", "labels": map[string]any{LabelJob: "j"}}}); !reflect.DeepEqual(disk, want) {
+		t.Errorf("%v, want %v", disk, want)
+	}
+	machine["spec"] = map[string]any{"dataVolumeTemplates": []any{"d"}}
+	if err := InjectLabels(machine, nil); err == nil || err.Error() != "spec.dataVolumeTemplates[0] is not a mapping" {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestInjectLabels(t *testing.T) {
 	type m = map[string]any
 	add := map[string]string{"a": "1"}

@@ -23,6 +23,7 @@ type Rendering struct {
 	Params  workload.Params    // of the Variant
 	made    *Made
 	nodes   []*corev1.Node
+	watches [][]extraWatch // by job
 }
 
 // Render prepares a variant for a run. nodes are those that a DaemonSet may run on; without any, none is taken.
@@ -40,6 +41,11 @@ func Render(v prepared.Variant, ids prepared.Identity, cluster meta.RESTMapper, 
 		if err := churns(job); err != nil {
 			return nil, err
 		}
+		watches, err := r.extraWatches(job)
+		if err != nil {
+			return nil, err
+		}
+		r.watches = append(r.watches, watches)
 		var makers []*Maker
 		first := 0
 		for o := range job.Objects {

@@ -27,7 +27,9 @@ type Script struct {
 	population *Population // counts the requested objects, inPlace the existing ones
 	inPlace    func() int
 	unwatch    context.CancelFunc
-	going      []going // not waited for yet
+	going      []going            // not waited for yet
+	watches    context.CancelFunc // closes the extra watches of the job watched; nil without any
+	watched    int
 }
 
 // part is a job of a level with its iterations and slots, or one entry of a job that creates nothing.
@@ -85,6 +87,10 @@ func (x *Script) more(ctx context.Context) (requests, units int, err error) {
 			return 0, 0, err
 		}
 		if x.present, err = x.next(ctx); err != nil || x.present == nil {
+			x.closeWatches()
+			return 0, 0, err
+		}
+		if err := x.openWatches(ctx, x.present.job); err != nil {
 			return 0, 0, err
 		}
 		if err := x.watch(ctx); err != nil {

@@ -109,9 +109,17 @@ func (r *rights) made() error {
 	}
 	for j := range r.Variant.Config.Jobs {
 		job := &r.Variant.Config.Jobs[j]
+		for _, w := range job.Watchers {
+			if resource, where := r.of(w.APIVersion, w.Kind); resource != "" {
+				r.need("opens the watches of the configuration", where, resource, "list", "watch")
+			}
+		}
 		for o := range job.Objects {
 			if !job.Creates() {
 				r.chosen(job.JobType, &job.Objects[o])
+				if waits := &job.Objects[o].WaitOptions; waits.Kind != "" && job.JobType != kubeburner.Delete {
+					r.waited(cmp.Or(waits.APIVersion, job.Objects[o].APIVersion), waits.Kind)
+				}
 				continue
 			}
 			if job.Objects[o].Replicas < 1 {
@@ -124,10 +132,11 @@ func (r *rights) made() error {
 			waits := &job.Objects[o].WaitOptions
 			for _, doc := range docs {
 				r.document(doc, job.NamespaceOf(0))
-				if c := &job.ChurnConfig; c.On() && c.Mode == "objects" && job.Objects[o].Churn && doc.Mapping != nil {
+				elsewhere := doc.Mapping != nil && (doc.GetNamespace() != "" || doc.Mapping.Scope.Name() == meta.RESTScopeNameRoot)
+				if c := &job.ChurnConfig; c.On() && doc.Mapping != nil && (c.Mode == "objects" && job.Objects[o].Churn || c.Mode == "namespaces" && elsewhere) {
 					r.need("deletes what churns", r.within(doc.Mapping), resourceOf(doc.Mapping), "list", "watch", "delete")
 				}
-				if waits.Asks() && waits.Kind == "" {
+				if waits.Kind == "" && waits.Awaits(doc.GetKind()) && (waits.Asks() || r.AsItIs && job.Objects[o].Wait) {
 					r.waited(doc.GetAPIVersion(), doc.GetKind())
 				}
 			}

@@ -37,6 +37,7 @@ var burnerJobs = map[string]string{
 		"  - {kind: Pod, labelSelector: {kube-burner.io/job: seq}, objectTemplate: mark.yml, patchType: merge, waitOptions: {customStatusPaths: [{key: .phase, value: Running}]}}\n  - {kind: ConfigMap, labelSelector: {kube-burner.io/job: seq}, objectTemplate: mark.yml, patchType: merge}\n",
 	"waits.yml":    "jobs:\n- {name: waits, qps: 500, burst: 50, namespace: waits, objects: [{objectTemplate: pod.yml}]}\n- {name: mark, jobType: patch, executionMode: sequential, objectWait: true, waitWhenFinished: false, maxWaitTimeout: 300ms, qps: 500, burst: 50, objects: [{kind: Pod, labelSelector: {kube-burner.io/job: waits}, objectTemplate: mark.yml, patchType: merge, waitOptions: {customStatusPaths: [{key: .phase, value: Gone}]}}]}\n",
 	"labels.yml":   "jobs:\n- {name: labels, qps: 500, burst: 50, namespace: labels, maxWaitTimeout: 300ms, objects: [{objectTemplate: pod.yml, waitOptions: {labelSelector: {kube-burner.io/job: labels}}}, {objectTemplate: cm.yml, waitOptions: {labelSelector: {kube-burner.io/job: labels}, customStatusPaths: [{key: .phase, value: Running}]}}]}\n",
+	"watchers.yml": "jobs:\n- {name: watchers, qps: 500, burst: 50, namespace: watchers, watchers: [{kind: Pod, apiVersion: v1, labelSelector: {kube-burner.io/job: watchers}, replicas: 3}, {kind: Deployment, apiVersion: apps/v1}], objects: [{objectTemplate: pod.yml}]}\n- {name: after, qps: 500, burst: 50, namespace: after, objects: [{objectTemplate: cm.yml}]}\n",
 	"repeat.yml":   "jobs:\n- {name: repeat, jobIterations: 5, qps: 500, burst: 50, namespace: repeat, namespacedIterations: false, objects: [{objectTemplate: cm.yml, repeatEveryNIterations: 2}]}\n",
 	"groups.yml":   "jobs:\n- {name: groups, jobIterations: 2, qps: 500, burst: 50, namespace: groups, objects: [{objectTemplate: pod.yml, group: {id: 2}}, {objectTemplate: cm.yml, group: {id: 1}}]}\n",
 	"churn.yml":    "jobs:\n- {name: churn, jobIterations: 2, qps: 500, burst: 50, namespace: churn, churnConfig: {cycles: 2, percent: 50}, objects: [{objectTemplate: pod.yml}, {objectTemplate: role.yml}]}\n",
@@ -83,6 +84,7 @@ func TestWhatKubeBurnerMakes(t *testing.T) {
 			{config: "sequential.yml", slots: "seq-0/p-0 ConfigMap/seq-0/cm-0 patch Pod/seq-0/p-0 of mark.0 patch ConfigMap/seq-0/cm-0 of mark.0 patch Pod/seq-0/p-0 of mark.1 patch ConfigMap/seq-0/cm-0 of mark.1", ready: 1, steps: 2},
 			{config: "waits.yml", ready: 1, steps: 2, fails: "1 object of Pod not ready after 300ms: waits-0/p-0: .phase is Running, not Gone"},
 			{config: "labels.yml", ready: 1, steps: 1, fails: "1 object of ConfigMap not ready after 300ms: labels-0/cm-0: .phase is not there"},
+			{config: "watchers.yml", slots: "watchers-0/p-0 ConfigMap/after-0/cm-0", ready: 1, steps: 2},
 			{config: "selects.yml", ready: 4, steps: 1},
 			{config: "repeat.yml", args: "--set jobs.0.jobIterations=2", slots: "ConfigMap/repeat/cm-0", steps: 1},
 		} {
