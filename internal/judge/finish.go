@@ -194,6 +194,9 @@ func stepThat(steps []*verdict.Judged, goal string, verdict slo.Verdict, headlin
 			continue
 		}
 		text := fmt.Sprintf("; step %d is %s", s.ID, verdict)
+		if verdict == slo.Fail {
+			text = fmt.Sprintf("; step %d failed", s.ID)
+		}
 		broke := slices.IndexFunc(s.Breaches, func(x result.Breach) bool { return slices.Contains(x.Goals, goal) })
 		switch {
 		case headline:

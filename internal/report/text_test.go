@@ -141,7 +141,7 @@ func TestHeadline(t *testing.T) {
 		"sweep-held":     "node-density holds at every level, 100 pods/node",
 		"sweep-failed":   "node-density fails at 200 pods/node",
 		"sweep-open":     "Inconclusive: whether node-density holds is unknown",
-		"sweep-invalid":  "Invalid: not node-density was the bottleneck",
+		"sweep-invalid":  "Invalid: node-density was not the bottleneck",
 		"worse":          "node-density: slow is worse than base",
 		"tolerated":      "node-density holds 100 pods/node and fails at 101",
 		"goals":          "node-density holds 100 pods/node and fails at 101",

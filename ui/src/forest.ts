@@ -32,7 +32,7 @@ export function saysChange(d: number | null, lo: number | null, hi: number | nul
   if (lo == null && hi == null) return `${change(d)}, no interval`
   if (lo == null) return `${change(d)}  (at most ${change(hi!)})`
   if (hi == null) return `${change(d)}  (at least ${change(lo)})`
-  return `${change(d)}  (${change(lo).slice(0, -2)} to ${change(hi)})`
+  return `${change(d)}  (${change(lo).slice(0, -1)} to ${change(hi)})`
 }
 
 // One chart for each metric that decides: more of it may be better or worse.

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/recorded"
@@ -312,7 +313,7 @@ func Headline(r result.Result, unit string) string {
 	case r.Verdict == slo.Fail && !math.IsInf(low, 0):
 		return fmt.Sprintf("%s fails at %s %s", name, words.Number(low), unit)
 	case r.Verdict == slo.Invalid:
-		return fmt.Sprintf("Invalid: not %s was the bottleneck", name)
+		return fmt.Sprintf("Invalid: %s was not the bottleneck", name)
 	}
 	return fmt.Sprintf("Inconclusive: whether %s holds is unknown", name)
 }
@@ -327,7 +328,7 @@ func summary(r result.Result) []string {
 	if l := r.LoadLine; l != nil && l.Binding != "" {
 		add("bound by: " + l.Binding)
 	}
-	if s := decidingStep(r); s != nil && r.LoadLine == nil && r.Verdict == slo.Fail {
+	if s := decidingStep(r); s != nil && r.LoadLine == nil && r.Verdict == slo.Fail && !strings.Contains(r.Why, s.VerdictWhy) {
 		add(s.VerdictWhy)
 	}
 	add(r.Why)

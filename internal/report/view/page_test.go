@@ -37,7 +37,7 @@ func TestHeadline(t *testing.T) {
 		{"a sweep of one level", sweep(slo.Pass, held), "pods holds at every level, 10 pods/node"},
 		{"a sweep of two levels", sweep(slo.Pass, held, result.Step{LevelReached: 30}), "pods holds at every level, 10 to 30 pods/node"},
 		{"a sweep that failed", sweep(slo.Fail, held, failed), "pods fails at 20 pods/node"},
-		{"an invalid sweep", sweep(slo.Invalid, held), "Invalid: not pods was the bottleneck"},
+		{"an invalid sweep", sweep(slo.Invalid, held), "Invalid: pods was not the bottleneck"},
 		{"a sweep that is not decided", sweep(slo.Inconclusive, held), "Inconclusive: whether pods holds is unknown"},
 	} {
 		if got := Headline(c.of, "pods/node"); got != c.want {
