@@ -269,7 +269,7 @@ func markOfArms(r result.Result) (mark, unit string) {
 // wholeChange writes a change to the percent, or a small one to a tenth.
 func wholeChange(x float64) string {
 	if math.Abs(x) < 0.0995 {
-		return fmt.Sprintf("%+.1f\u00a0%%", 100*x)
+		return fmt.Sprintf("%+.1f%%", 100*x)
 	}
-	return fmt.Sprintf("%+.0f\u00a0%%", 100*x)
+	return fmt.Sprintf("%+.0f%%", 100*x)
 }

@@ -146,7 +146,7 @@ func TestCompared(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	p, err := ComparedPage(in)
-	if err != nil || p.Headline != "pods: crun is better than runc" || p.Mark != "-40\u00a0%" || p.MarkUnit != "p50" || !p.Recorded || p.Fidelity != nil {
+	if err != nil || p.Headline != "pods: crun is better than runc" || p.Mark != "-40%" || p.MarkUnit != "p50" || !p.Recorded || p.Fidelity != nil {
 		t.Errorf("%v: %q, %q %q, %+v", err, p.Headline, p.Mark, p.MarkUnit, p.Fidelity)
 	}
 	placed := operand("placed", record.Real)
@@ -325,15 +325,15 @@ func TestFactsOfArms(t *testing.T) {
 		mark, unit string
 		want       []fact
 	}{
-		{"two blocks", armsResult(), "-40\u00a0%", "p50", []fact{
+		{"two blocks", armsResult(), "-40%", "p50", []fact{
 			{"95% interval", "-50.0% to -20.0%", "of the change of Ready p50, crun against runc"}, {"Margin", "± 5%", "a change within it counts as none"},
 			{"Valid runs", "2 + 2", "side by side, in blocks"}, {"Later", "20%", "of all pairs of an object of crun and one of runc"},
 		}},
-		{"apart", apart, "-40\u00a0%", "p50", []fact{
+		{"apart", apart, "-40%", "p50", []fact{
 			{"95% interval", "-50.0% to -20.0%", "of the change of Ready p50, crun against runc"}, {"Margin", "± 5%", "a change within it counts as none"},
 			{"Valid runs", "2 + 2", "in separate experiments"}, {"Later", "20%", "of all pairs of an object of crun and one of runc"},
 		}},
-		{"load lines", lined, "-9.0\u00a0%", "load line", []fact{
+		{"load lines", lined, "-9.0%", "load line", []fact{
 			{"Load line of old", "at least 110", "pods/node, goal ready"}, {"Load line of new", "100, fails at 101", "pods/node, goal ready"}, {"Change", "-10.0% to -8.0%", "the change within the brackets"},
 		}},
 		{"nothing was compared", result.Result{Comparison: &compare.Comparison{}}, "?", "", nil},
