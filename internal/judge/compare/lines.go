@@ -58,7 +58,7 @@ func Line(baseline, arm string, a, b Bracket, unit string, margin float64) LineC
 	case a.inBracket() && b.inBracket() || a.LowestFailing == nil || b.LowestFailing == nil || a.Level == nil || b.Level == nil:
 		c.Why += "; " + narrower(baseline, arm, a, b, margin)
 	default:
-		c.Why += "; more confirmations (--confirm 6/6) narrow the intervals"
+		c.Why += "; where levels hold by chance, compare times at a level that both hold: 'plimsoll sweep --levels LEVEL --repeat 5' for each"
 	}
 	return c
 }
