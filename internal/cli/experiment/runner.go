@@ -474,6 +474,9 @@ func (r *runner) leftAtOnce() string {
 // levelsText says which levels would be made.
 func levelsText(p *plan.Plan, unit string, fromOpen bool) string {
 	a := p.Axis
+	if levels := p.Levels(); a.Search == nil && len(levels) == 1 && levels[0] == 1 && !strings.Contains(unit, "/") {
+		unit = strings.TrimSuffix(unit, "s")
+	}
 	var text string
 	switch {
 	case a.Search != nil:

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"text/tabwriter"
@@ -22,6 +23,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/metrics"
+	"plimsoll.dev/plimsoll/internal/text/nearest"
 	"plimsoll.dev/plimsoll/internal/text/number"
 )
 
@@ -211,7 +213,7 @@ func (f *queryFlags) answer(ctx context.Context, p *process.Process, query strin
 	case "csv":
 		err = writeCSV(p.Stdout, points(a))
 	default:
-		err = f.text(p.Stdout, a)
+		err = f.text(p.Stdout, query, a)
 	}
 	if err != nil {
 		return fmt.Errorf("print the answer: %w", err)
@@ -276,9 +278,31 @@ func writeCSV(w io.Writer, list []series) error {
 	return rows.Error()
 }
 
+// nameOfMetric matches whatever may be the name of a metric in a question.
+var nameOfMetric = regexp.MustCompile(`[A-Za-z_:][A-Za-z0-9_:]*`)
+
+// meant names the metric on record that an unknown one in a question is near to, "" for none.
+func (f *queryFlags) meant(question string) string {
+	q, err := f.store.Querier(math.MinInt64, math.MaxInt64)
+	if err != nil {
+		return ""
+	}
+	defer q.Close()
+	names, _, err := q.LabelValues(context.Background(), "__name__", nil)
+	if err != nil {
+		return ""
+	}
+	for _, word := range nameOfMetric.FindAllString(question, -1) {
+		if near, ok := nearest.Word(word, names); ok && near != word {
+			return " Did you mean " + near + "?"
+		}
+	}
+	return ""
+}
+
 // text prints the answer for people: of a range the least, the mean, the most and the
 // last value of each series.
-func (f *queryFlags) text(w io.Writer, a metrics.Answer) error {
+func (f *queryFlags) text(w io.Writer, question string, a metrics.Answer) error {
 	of := f.store.Built
 	since := func(t time.Time) string { return fmt.Sprintf("%.1f s", t.Sub(of.From).Seconds()) }
 	when := "at " + since(f.to)
@@ -289,7 +313,7 @@ func (f *queryFlags) text(w io.Writer, a metrics.Answer) error {
 		when = f.where + ", " + when
 	}
 	if a.Empty() {
-		_, err := fmt.Fprintf(w, "No data: no series on record matches (%s).\n", when)
+		_, err := fmt.Fprintf(w, "No data: no series on record matches (%s).%s\n", when, f.meant(question))
 		return err
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

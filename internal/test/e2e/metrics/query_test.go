@@ -40,6 +40,7 @@ func TestQueryOfARecord(t *testing.T) {
 		{"a time since the start", []string{pods, "1 + 1", "--at", "2s"}, 0, `at 2.0 s since the start`, ""},
 		{"requests of a stream", []string{requests, "sum(plimsoll_requests_total) > 0"}, 0, `VALUE`, ""},
 		{"no data is no answer", []string{pods, "etcd_server_has_leader"}, 3, `^No data: no series on record matches`, ""},
+		{"a metric with a typo", []string{pods, "sum(plimsoll_levl)"}, 3, `Did you mean plimsoll_level\?`, ""},
 		{"no data as JSON", []string{pods, "nothing", "-o", "json"}, 3, `"result":\[\]`, ""},
 		{"a mistake has its column", []string{pods, "sum(rate(x))"}, 2, `^$`, `query "sum\(rate\(x\)\)", column 10: expected type range vector`},
 		{"a step that is not there", []string{pods, "x", "--step", "99"}, 2, `^$`, `there is no step 99`},
