@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/test/e2e"
+	"plimsoll.dev/plimsoll/internal/test/ring"
 )
 
 // rulesIn returns the rules of the roles in a manifest, in their order.
@@ -79,6 +81,46 @@ func TestJobHasTheRightsAndFlagsOfItsRun(t *testing.T) {
 				t.Errorf("%s: no %q in\n%s", c.why, want, said)
 			}
 		}
+	}
+}
+
+// Helm renders the chart of a job to the job itself, with the values that are given instead of its own.
+func TestChartOfAJob(t *testing.T) {
+	job := func(args ...string) string {
+		t.Helper()
+		got := e2e.Command(t, nil, slices.Concat([]string{"job", "node-density"}, args, []string{"--", "--from", "5", "--slo", "Ready p99 <= 5s"})...)
+		if got.Code != 0 {
+			t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
+		}
+		return got.Stdout
+	}
+	dir := filepath.Join(t.TempDir(), "a chart")
+	if said := job("--image", "r.example/plimsoll:1", "--chart", dir); said != "" {
+		t.Errorf("with --chart it prints %s", said)
+	}
+	if got := e2e.Command(t, nil, "job", "node-density", "--image", "r.example/plimsoll:1", "--chart", dir); got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "give a new directory") {
+		t.Errorf("a chart that exists: exit code %d\n%s", got.Code, got.Stderr)
+	}
+	ring.Long(t, "compiles Helm's engine")
+	render := func(set ...string) string {
+		t.Helper()
+		cmd := exec.Command("go", slices.Concat([]string{"run", "-C", "../../tools/render", ".", dir}, set)...)
+		var said bytes.Buffer
+		cmd.Stderr = &said
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, said.String())
+		}
+		return string(out)
+	}
+	if got, want := render(), job("--image", "r.example/plimsoll:1"); got != want {
+		t.Errorf("Helm renders\n%s\nwant\n%s", got, want)
+	}
+	if got, want := render("image=r.example/other:2", "size=3Gi"), job("--image", "r.example/other:2", "--size", "3Gi"); got != want {
+		t.Errorf("Helm renders with other values\n%s\nwant\n%s", got, want)
+	}
+	if got := render("flags={--from,9}"); !strings.Contains(got, "- \"--from\"\n        - \"9\"\n        resources") {
+		t.Errorf("other flags:\n%s", got)
 	}
 }
 

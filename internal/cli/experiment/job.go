@@ -21,6 +21,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/report"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes"
 	"plimsoll.dev/plimsoll/internal/text/redact"
+	"plimsoll.dev/plimsoll/internal/text/writeall"
 )
 
 // jobRecord is the run directory of a job.
@@ -31,14 +32,15 @@ const jobSpace = "plimsoll"
 
 func newJobCommand(p *process.Process) *cobra.Command {
 	var j kubernetes.Job
-	var namespace string
+	var namespace, chart string
 	cmd := &cobra.Command{
 		Use:   "job WORKLOAD --image REF [-- FLAGS]",
 		Short: "Print a Kubernetes job that searches for the load line from within the cluster",
 		Long: `Print a job as YAML for 'kubectl apply -f -': a namespace, a service account with
 exactly the rights that 'plimsoll rbac' prints, and a job that runs 'plimsoll limit
 WORKLOAD' with the flags after --. Its comments have the commands that follow its log
-and copy the record out. Nothing is asked of a cluster.
+and copy the record out. Nothing is asked of a cluster. With --chart the same is a Helm
+chart, whose values are the image, the size and the flags.
 
 The image is that of 'plimsoll image push REGISTRY --image self'. It runs as user 65532
 with a read-only root and without privileges.`,
@@ -48,17 +50,21 @@ with a read-only root and without privileges.`,
 			return process.ExactlyOne("workload")(cmd, args[:beforeDash(cmd, args)])
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := jobOf(p, cmd, j, namespace, args[0], args[beforeDash(cmd, args):])
+			made, err := jobOf(p, cmd, j, namespace, args[0], args[beforeDash(cmd, args):])
 			if err != nil {
 				return err
 			}
-			p.Printf("%s", text)
+			if chart != "" {
+				return writeChart(chart, made)
+			}
+			p.Printf("%s", made.Manifest())
 			return nil
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&j.Image, "image", "", "`reference` of the image of this program")
 	flags.StringVar(&j.Size, "size", "1Gi", "`size` that the record may have")
+	flags.StringVar(&chart, "chart", "", "write a Helm chart of it to this new `directory`")
 	flags.StringVar(&namespace, "namespace", "", "namespace that exists, for the job and all that it makes (default "+jobSpace+" for the job, and those that the run makes)")
 	cmd.AddCommand(newJobKeepCommand(p), newJobCopyCommand(p))
 	return cmd
@@ -72,27 +78,27 @@ func beforeDash(cmd *cobra.Command, args []string) int {
 	return len(args)
 }
 
-// jobOf returns the manifest of a job that runs limit with these flags.
-func jobOf(p *process.Process, cmd *cobra.Command, j kubernetes.Job, namespace, workload string, given []string) (string, error) {
+// jobOf returns a job that runs limit with these flags.
+func jobOf(p *process.Process, cmd *cobra.Command, j kubernetes.Job, namespace, workload string, given []string) (kubernetes.Job, error) {
 	if j.Image == "" {
-		return "", process.Usagef("'plimsoll image push REGISTRY --image self' makes it: --image REGISTRY/plimsoll:latest", "which image? --image is missing")
+		return j, process.Usagef("'plimsoll image push REGISTRY --image self' makes it: --image REGISTRY/plimsoll:latest", "which image? --image is missing")
 	}
 	if err := image.Check(j.Image); err != nil {
-		return "", process.Usagef("for example --image registry.example:5000/team/plimsoll:latest", "--image: %w", err)
+		return j, process.Usagef("for example --image registry.example:5000/team/plimsoll:latest", "--image: %w", err)
 	}
 	size, err := resource.ParseQuantity(j.Size)
 	if err != nil || size.Sign() <= 0 {
-		return "", process.Usagef("for example --size 1Gi", "--size %q is not a size", j.Size)
+		return j, process.Usagef("for example --size 1Gi", "--size %q is not a size", j.Size)
 	}
 	j.Size, j.Record = size.String(), jobRecord
 	var f experimentFlags
 	limit := &cobra.Command{Use: "limit WORKLOAD"}
 	f.addLimit(limit)
 	if err := limit.ParseFlags(given); err != nil {
-		return "", cmd.FlagErrorFunc()(limit, err)
+		return j, cmd.FlagErrorFunc()(limit, err)
 	}
 	if err := process.NoArguments(limit, limit.Flags().Args()); err != nil {
-		return "", err
+		return j, err
 	}
 	limit.Flags().Visit(func(flag *pflag.Flag) {
 		kind, _ := pflag.UnquoteUsage(flag)
@@ -105,37 +111,50 @@ func jobOf(p *process.Process, cmd *cobra.Command, j kubernetes.Job, namespace, 
 		}
 	})
 	if err != nil {
-		return "", err
+		return j, err
 	}
 	set := []string{"--in-cluster", "--yes", "--out", jobRecord}
 	if namespace != "" {
 		set = append(set, "--namespace", namespace)
 	}
-	j.Args = slices.Concat([]string{"limit", workload}, set, given)
+	j.Args, j.Flags = slices.Concat([]string{"limit", workload}, set), given
 	if err := limit.ParseFlags(set); err != nil {
-		return "", err
+		return j, err
 	}
 	r, err := f.checker(p, limit, []string{workload})
 	if err != nil {
-		return "", err
+		return j, err
 	}
 	if r.plan.WorkloadPath() {
-		return "", process.Usagef("one of those that 'plimsoll workloads' lists", "%s lies on this machine, and the image holds the built-in workloads only", workload)
+		return j, process.Usagef("one of those that 'plimsoll workloads' lists", "%s lies on this machine, and the image holds the built-in workloads only", workload)
 	}
 	for name, value := range r.plan.Params {
 		if redact.IsHidden(value) {
-			return "", process.Usagef("leave it out", "--set %s is secret, and anybody who may read the job could read it", name)
+			return j, process.Usagef("leave it out", "--set %s is secret, and anybody who may read the job could read it", name)
 		}
 	}
 	r.p = p
 	if j.Account, err = r.account(namespace); err != nil {
-		return "", err
+		return j, err
 	}
 	j.Account.Name = "plimsoll-job-" + r.workload.Name // an account of 'plimsoll rbac' stays as it is
 	if namespace == "" {
 		j.Account.Namespace = jobSpace
 	}
-	return j.Manifest(), nil
+	return j, nil
+}
+
+// writeChart writes the chart of a job, or nothing.
+func writeChart(dir string, j kubernetes.Job) error {
+	var files []writeall.File
+	for name, text := range j.Chart(process.Version) {
+		files = append(files, writeall.File{In: dir, Name: name, Data: text, Mode: 0o644})
+	}
+	err := writeall.Files(files, false)
+	if errors.Is(err, fs.ErrExist) {
+		return process.Usagef("give a new directory", "--chart: %w", err)
+	}
+	return err
 }
 
 // copiedSuffix ends the name of the file that says that a record was copied, beside the record.

@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"plimsoll.dev/plimsoll/internal/lab/image"
@@ -12,6 +13,7 @@ type Job struct {
 	Account Account // its namespace and its name are the job's too
 	Image   string
 	Args    []string // of the program
+	Flags   []string // further ones, which a chart takes from its values
 	Record  string   // run directory, below image.SelfData
 	Size    string   // bound of the record, as Kubernetes writes quantities
 }
@@ -21,6 +23,30 @@ type Job struct {
 // container makes the run; the second holds the volume until the record was copied, since no file of a pod
 // can be read once all containers have ended.
 func (j Job) Manifest() string {
+	j.Args = slices.Concat(j.Args, j.Flags)
+	return j.manifest("")
+}
+
+// Chart returns the files of a Helm chart of the job, by their paths. Image, size and further flags are its
+// values; its rights are those of these flags.
+func (j Job) Chart(version string) map[string][]byte {
+	values := fmt.Sprintf("image: %q\nsize: %s # that the record may have\n# Flags of 'plimsoll limit'. Others may need other rights, which a chart of 'plimsoll job --chart' has.\nflags:", j.Image, j.Size)
+	if len(j.Flags) == 0 {
+		values += " []"
+	}
+	for _, flag := range j.Flags {
+		values += fmt.Sprintf("\n- %q", flag)
+	}
+	j.Image, j.Size = "{{ .Values.image }}", "{{ .Values.size }}"
+	return map[string][]byte{
+		"Chart.yaml":         fmt.Appendf(nil, "apiVersion: v2\nname: %s\ndescription: Searches for the load line of %s from within the cluster\nversion: %s\nappVersion: %[3]q\n", j.Account.Name, j.Account.Workload, version),
+		"values.yaml":        []byte(values + "\n"),
+		"templates/job.yaml": []byte(j.manifest("{{- range .Values.flags }}\n        - {{ quote . }}\n{{- end }}\n")),
+	}
+}
+
+// manifest returns the job, with more among the arguments of its run.
+func (j Job) manifest(more string) string {
 	a := j.Account
 	name, space := scalar(a.Name), scalar(a.Namespace)
 	of := fmt.Sprintf("kubectl -n %s %%s job/%s -c %%s", a.Namespace, a.Name)
@@ -49,14 +75,14 @@ spec:
       securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}} # the image names user 65532
       containers:
 `, name, space)
-	j.container(&b, "run", "500m", "256Mi", j.Args)
-	j.container(&b, "record", "10m", "64Mi", []string{"job", "keep", j.Record})
+	j.container(&b, "run", "500m", "256Mi", j.Args, more)
+	j.container(&b, "record", "10m", "64Mi", []string{"job", "keep", j.Record}, "")
 	fmt.Fprintf(&b, "      volumes:\n      - {name: data, emptyDir: {sizeLimit: %s}}\n", j.Size)
 	return b.String()
 }
 
 // container writes a container of the job.
-func (j Job) container(b *strings.Builder, name, cpu, memory string, args []string) {
+func (j Job) container(b *strings.Builder, name, cpu, memory string, args []string, more string) {
 	fmt.Fprintf(b, `      - name: %s
         image: %q
         imagePullPolicy: IfNotPresent
@@ -65,6 +91,7 @@ func (j Job) container(b *strings.Builder, name, cpu, memory string, args []stri
 	for _, arg := range args {
 		fmt.Fprintf(b, "        - %q\n", arg)
 	}
+	b.WriteString(more)
 	fmt.Fprintf(b, `        resources: {requests: {cpu: %s, memory: %s}, limits: {memory: 512Mi}}
         securityContext: {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}
         volumeMounts: [{name: data, mountPath: %s}]
