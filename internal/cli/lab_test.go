@@ -207,3 +207,16 @@ func TestImagesOfAWorkload(t *testing.T) {
 		}
 	}
 }
+
+// In a pod, hints that name a cluster have the flag for the pod's own, too; elsewhere they do not.
+func TestHintsInAPodNameItsCluster(t *testing.T) {
+	pod := map[string]string{"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+	for _, args := range []string{"check", "clean", "clean --force", "tune host --node n", "kube-burner health-check"} {
+		for in, env := range map[bool]map[string]string{true: pod, false: nil} {
+			got := e2e.Command(t, env, strings.Fields(args)...)
+			if strings.Contains(got.Stderr, "--in-cluster") != in || !strings.Contains(got.Stderr, "--kubeconfig FILE") {
+				t.Errorf("%s, in a pod %v:\n%s%s", args, in, got.Stdout, got.Stderr)
+			}
+		}
+	}
+}

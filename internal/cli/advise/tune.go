@@ -237,8 +237,8 @@ are held against each other. Ranges that overlap are found, with the machine
 network (--machine-cidr), ranges to avoid (--avoid) and those that the network
 plug-in uses itself.
 
-Given a cluster (--kubeconfig or --lab), its nodes, their subnets and maxPods are
-read, and nothing is changed.`,
+Given a cluster (--kubeconfig, --lab or --in-cluster), its nodes, their subnets and
+maxPods are read, and nothing is changed.`,
 		Example: `  plimsoll tune subnet --cluster-cidr 10.128.0.0/10 --host-prefix 23
   plimsoll tune subnet --nodes 26 --pods-per-node 2500
   plimsoll tune subnet --nodes 400 --growth 50% --machine-cidr 10.0.0.0/8 --write ranges/

@@ -231,7 +231,7 @@ func (n *tuneNode) read(ctx context.Context, p *process.Process, interval time.D
 	if n.name == "" {
 		return nil, process.Usagef("add --node NAME", "a cluster without the node in it that is to be read")
 	}
-	if err := n.Check(process.Usagef("add --kubeconfig FILE or --lab NAME", "--node %s of which cluster?", n.name)); err != nil {
+	if err := n.Check(process.Usagef(p.OrInCluster("add --kubeconfig FILE or --lab NAME"), "--node %s of which cluster?", n.name)); err != nil {
 		return nil, err
 	}
 	connected, where, err := n.Connect(ctx, p)

@@ -32,8 +32,8 @@ will reach, in the unit of its axis. The limit that is reached first is marked,
 with the message of the failure. Without a workload, pods without requests are
 assumed.
 
-The cluster is named by --kubeconfig or --lab, or is a lab of the shape that --lab-nodes
-and the like say. It only reads, so it need not be confirmed. What this user may not
+The cluster is named by --kubeconfig, --lab or --in-cluster, or is a lab of the shape
+that --lab-nodes and the like say. It only reads, so it need not be confirmed. What this user may not
 read is shown as unknown. Beyond a hard ceiling objects fail. An advisory ceiling is a
 limit that is published as tested, or an estimate.
 
@@ -51,7 +51,7 @@ useless.`,
 	}, func(cmd *cobra.Command, args []string) (found ceiling.Check, err error) {
 		r, err := f.checker(p, cmd, args)
 		if err == nil {
-			err = said(r.plan.Own, f.own.Names())
+			err = said(p, r.plan.Own, f.own.Names())
 		}
 		if err != nil {
 			return found, err
@@ -118,9 +118,9 @@ type unsaid interface {
 
 // said refuses a look at what nobody has named: the system that would be brought up for it
 // is no other's.
-func said(own settings.Own, named bool) error {
+func said(p *process.Process, own settings.Own, named bool) error {
 	if by, is := own.(unsaid); is && !named {
-		return process.Usagef(by.Unsaid(), "what is to be checked is not named")
+		return process.Usagef(p.OrInCluster(by.Unsaid()), "what is to be checked is not named")
 	}
 	return nil
 }

@@ -332,7 +332,7 @@ make a load fail. 'plimsoll check WORKLOAD' says more.`
 	cmd.Args = process.NoArguments
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !namesCluster(cmd) {
-			return process.Usagef("--kubeconfig FILE, --context NAME or --lab NAME", "which cluster? $KUBECONFIG is not read")
+			return process.Usagef(p.OrInCluster("--kubeconfig FILE, --context NAME or --lab NAME"), "which cluster? $KUBECONFIG is not read")
 		}
 		return check(cmd, args)
 	}

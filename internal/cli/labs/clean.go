@@ -44,7 +44,7 @@ command was killed.`,
 			c.out = cleaned{DryRun: c.dryRun, Removed: []any{}, Left: []any{}}
 			named := c.from != process.ClusterFlags{}
 			if named || c.force || c.wait {
-				if err := c.from.Check(process.Usagef("give --kubeconfig FILE or --lab NAME; $KUBECONFIG is not read", "which cluster?")); err != nil {
+				if err := c.from.Check(process.Usagef(p.OrInCluster("give --kubeconfig FILE or --lab NAME; $KUBECONFIG is not read"), "which cluster?")); err != nil {
 					return err
 				}
 			}
@@ -63,7 +63,7 @@ command was killed.`,
 			if err := c.end(); err != nil || named {
 				return err
 			}
-			p.Logf("A cluster is looked at with --kubeconfig FILE or --lab NAME.\n")
+			p.Logf("%s.\n", p.OrInCluster("A cluster is looked at with --kubeconfig FILE or --lab NAME"))
 			return nil
 		},
 	}

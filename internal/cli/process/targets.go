@@ -93,6 +93,15 @@ func (p *Process) Host() system.Host {
 	}
 }
 
+// OrInCluster adds the flag for the cluster of this process's pod, if it runs in one, to a hint that names a
+// cluster.
+func (p *Process) OrInCluster(hint string) string {
+	if p.pod().Server != "" {
+		hint += "; --in-cluster names the cluster that this program runs in"
+	}
+	return hint
+}
+
 // pod returns what a kubelet gives to the processes of pods, empty outside of a pod.
 func (p *Process) pod() system.Pod {
 	host, port := p.Env("KUBERNETES_SERVICE_HOST"), p.Env("KUBERNETES_SERVICE_PORT")
