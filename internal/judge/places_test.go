@@ -76,6 +76,11 @@ func TestPlacesOfALevel(t *testing.T) {
 			s.state("a", "Error", "", lost, failed)
 		}, nil, slo.Inconclusive, slo.Inconclusive, "n2 was deleted", "n2 was deleted"},
 		{"another part of the run finds one less", nil, func(s *script) { s.put(&record.Place{Set: []string{"n1"}}) }, slo.Pass, slo.Inconclusive, "nodes 2, then 1: n2 was missing in step 1", "n2 was missing"},
+		{"further ones, by the run itself", nil, func(s *script) { s.put(&record.Place{Set: []string{"n1", "n2", "n3"}, Meant: true}) }, slo.Pass, slo.Pass, "", ""},
+		{"further ones, and one that is lost at once", nil, func(s *script) {
+			s.put(&record.Place{Set: []string{"n1", "n2", "n3"}, Meant: true})
+			s.put(placed("n1", "gone", "was lost"))
+		}, slo.Pass, slo.Inconclusive, "nodes 2, then 2: n1 was lost in step 1", "n1 was lost"},
 		{"by the run itself", func(s *script) {
 			p := placed("n2", "closed", "was cordoned")
 			p.Meant = true

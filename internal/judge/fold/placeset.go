@@ -54,7 +54,7 @@ func (c *PlaceChanges) String() string {
 
 func (s *places) add(e record.Event, b *record.Place, f *Facts) {
 	if len(b.Set) > 0 {
-		s.declare(e.Step, b.Set)
+		s.declare(e.Step, b.Set, b.Meant)
 		if b.Noun != nil {
 			s.noun = *b.Noun
 		}
@@ -80,11 +80,12 @@ func (s *places) add(e record.Event, b *record.Place, f *Facts) {
 	}
 }
 
-func (s *places) declare(step int, names []string) {
+// declare takes in all places. Further ones that the run itself meant to add change nothing.
+func (s *places) declare(step int, names []string, meant bool) {
 	before := s.now
 	s.now = make(map[string]placeNow, len(names))
 	for _, name := range names {
-		s.now[name] = placeNow{Place: record.Place{Place: name, State: record.PlaceThere, What: "was added"}, step: max(step, 1)}
+		s.now[name] = placeNow{Place: record.Place{Place: name, State: record.PlaceThere, What: "was added", Meant: meant}, step: max(step, 1)}
 	}
 	for name, p := range before {
 		if _, there := s.now[name]; there {
@@ -125,7 +126,7 @@ func (s *places) changed() PlaceChanges {
 	first := s.first[s.arm]
 	c := PlaceChanges{noun: s.noun, first: len(first), now: s.count()}
 	for _, name := range slices.Sorted(maps.Keys(s.now)) {
-		if p := s.now[name]; len(first) > 0 && p.there() != first[name] {
+		if p := s.now[name]; len(first) > 0 && p.there() != first[name] && !(p.there() && p.Meant) {
 			c.changes, c.Taken = append(c.changes, p), true
 		}
 	}

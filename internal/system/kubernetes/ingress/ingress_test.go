@@ -91,3 +91,21 @@ func TestOutline(t *testing.T) {
 		t.Errorf("%+v, %v", outline, err)
 	}
 }
+
+func TestMoreClients(t *testing.T) {
+	for _, tt := range []struct {
+		why                    string
+		clients, due, answered int
+		want                   int
+	}{
+		{"all was answered", 2, 100, 100, 4},
+		{"more than was due, of a backlog", 2, 100, 120, 4},
+		{"half of it", 2, 100, 50, 8},
+		{"a part of it", 1, 6000, 3636, 4},
+		{"nothing", 3, 100, 0, 6},
+	} {
+		if got := more(tt.clients, tt.due, tt.answered); got != tt.want {
+			t.Errorf("%s: %d, want %d", tt.why, got, tt.want)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net"
 	"slices"
 	"strconv"
@@ -220,7 +221,15 @@ func (i *instance) reach(ctx context.Context) error {
 		i.forwards = append(i.forwards, forward)
 		i.fleet.Clients = append(i.fleet.Clients, clients.NewClient(fmt.Sprintf("client-%d on %s", n, pods[n].node), func(ctx context.Context) (net.Conn, error) { return forward.Dial(ctx) }))
 	}
-	return nil
+	// A container runs before its program listens.
+	return i.await(ctx, "the clients to listen", func() (string, bool, error) {
+		for _, c := range i.fleet.Clients {
+			if err := c.Listens(ctx); err != nil {
+				return err.Error(), false, nil
+			}
+		}
+		return "", true, nil
+	})
 }
 
 // leave ends the connections to the clients.
@@ -318,24 +327,38 @@ func (i *instance) start(ctx context.Context, one *site, _ *system.Level) (local
 		names = append(names, c.Name)
 	}
 	noun := clientNoun()
-	i.Rec.Emit(&record.Place{Set: names, Noun: &noun})
+	i.Rec.Emit(&record.Place{Set: names, Noun: &noun, Meant: true})
 	return &step{instance: i, site: one, rate: i.bound(one.settings), was: make(map[string]clients.Use)}, nil
 }
 
 // Stream implements local.Load.
 func (s *step) Stream(ctx context.Context, schedule streams.Schedule) error {
 	order := clients.Order{Server: s.site.server, Trust: s.site.trust, Plan: s.site.withHost().plan(s.rate), Seed: s.Seed, Schedule: schedule}
-	began := s.Rec.Clock.Now()
-	err := s.fleet.Stream(ctx, order, func(w *record.Window) { s.Rec.Emit(w) }, func(client, why string) {
+	began, due, answered := s.Rec.Clock.Now(), 0, 0
+	err := s.fleet.Stream(ctx, order, func(w *record.Window) {
+		if !w.WarmUp {
+			due, answered = due+w.Intended, answered+w.Answered
+		}
+		s.Rec.Emit(w)
+	}, func(client, why string) {
 		s.Rec.Emit(&record.Place{Place: client, State: record.PlaceGone, What: "was lost: " + why})
 	})
 	seconds := (s.Rec.Clock.Now() - began).Seconds()
 	for _, u := range s.fleet.Uses() {
 		if u.Wanted > mostDemand*seconds*share(u) || u.Throttled > (1-mostDemand)*seconds {
-			s.wanted = min(2*len(s.pods), s.arms[""].most)
+			s.wanted = min(more(len(s.pods), due, answered), s.arms[""].most)
 		}
 	}
 	return err
+}
+
+// more returns how many clients to try where so many were the limit: twice as many as would have answered
+// all that was due, since the search makes a level twice at most.
+func more(clients, due, answered int) int {
+	if answered < 1 || answered > due {
+		return 2 * clients
+	}
+	return int(math.Ceil(2 * float64(clients) * float64(due) / float64(answered)))
 }
 
 // share returns how much of a processor a client can use: its thread is one.
