@@ -352,7 +352,6 @@ func (u *served) job(path string, j *Job) {
 	for i := range j.Objects {
 		o, path := &j.Objects[i], strictyaml.Index(path+".objects", i)
 		u.takes(!o.Churn && !j.ChurnConfig.On(), path+".churn", "nothing is deleted and created again")
-		u.refuses(o.Group.GC, path+".group", "objects are not removed in groups", "")
 		for _, key := range []string{"kind", "apiVersion", "labelSelector", "patchType", "kubeVirtOp"} {
 			u.takes(creates && u.At.Has(path+"."+key), path+"."+key, "a create job makes what its object template says")
 		}

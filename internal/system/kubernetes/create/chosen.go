@@ -264,8 +264,8 @@ func (m *Maker) patch(iteration int) (contentType string, body []byte, err error
 }
 
 func (s *Sender) ask(ctx context.Context, p PlannedSlot) record.Slot {
-	if about := p.asking.about.slot; p.asking.method == http.MethodPatch && s.holdings.filled(about) {
-		s.Emit(&record.Release{Slots: []string{about}, Renewed: true}) // before the first pod is replaced
+	if about := p.asking.about.slot; p.asking.method != http.MethodGet && s.holdings.filled(about) {
+		s.Emit(&record.Release{Slots: []string{about}, Renewed: true}) // before the first pod is replaced or removed
 	}
 	slot := s.create(ctx, &p.asking.manifest, s.componentOf(p))
 	slot.Iteration = p.Iteration

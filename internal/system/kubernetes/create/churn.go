@@ -24,6 +24,9 @@ type churning struct {
 
 // churns checks that the objects of a job can churn.
 func churns(job *kubeburner.Job) error {
+	if job.ChurnConfig.On() && slices.ContainsFunc(job.Objects, func(o kubeburner.Object) bool { return o.Group.GC }) {
+		return system.Mistakef("leave out churnConfig, or group.gc", "job %s: its groups are removed, and what is removed cannot churn", job.Name)
+	}
 	if c := &job.ChurnConfig; c.On() && c.Mode == "namespaces" && (job.Namespace == "" || !job.NamespacedIterations) {
 		return system.Mistakef("use mode: objects, or let the run make namespaces of its own, one for each iteration", "job %s: churnConfig.mode namespaces deletes namespaces of the job's iterations, and it has none", job.Name)
 	}
@@ -43,10 +46,7 @@ func (c *churning) next(ctx context.Context, x *Script) (*part, error) {
 		if c.over || config.Cycles > 0 && c.cycle >= config.Cycles || c.until > 0 && x.sender.Clock.Now() >= c.until {
 			return nil, nil
 		}
-		var err error
-		if c.parts, err = c.plan(x); err != nil {
-			return nil, err
-		}
+		c.parts = c.plan(x)
 		c.cycle++
 	}
 	p := &c.parts[0]
@@ -75,19 +75,12 @@ func window(n, percent, cycle int) []int {
 }
 
 // plan returns the parts of a cycle: the deletions, and then the creation.
-func (c *churning) plan(x *Script) (parts []part, err error) {
-	deleter := *c.job
-	deleter.JobType, deleter.WaitForDeletion = kubeburner.Delete, true
+func (c *churning) plan(x *Script) (parts []part) {
 	makers := x.pacing.makers[c.of.job]
-	chooser := func(of *Maker, gvk schema.GroupVersionKind, selector string, later bool, only func(target) bool) error {
-		mapping, err := of.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-		if err != nil {
-			return err
-		}
-		m := &Maker{job: &deleter, jobIndex: of.jobIndex, index: of.index, ids: of.ids, mapper: of.mapper, all: of.all, onlyPods: true, stage: -1}
-		m.chooses = &choice{gvk.Kind, mapping, selector}
+	choose := func(of *Maker, gvk schema.GroupVersionKind, selector string, later bool, only func(target) bool) {
+		m := of.remover(gvk, selector)
+		m.job.WaitForDeletion = true // what is still there cannot be made again
 		parts = append(parts, part{job: c.of.job, to: 1, chooses: m, only: only, later: later})
-		return nil
 	}
 	again := part{job: c.of.job, again: true}
 	iterations := make(map[int]bool)
@@ -104,14 +97,10 @@ func (c *churning) plan(x *Script) (parts []part, err error) {
 		// Objects that lie elsewhere go first: a namespace may not end before they do.
 		for _, m := range makers {
 			for _, gvk := range m.elsewhere {
-				if err := chooser(m, gvk, m.selector(), true, func(t target) bool { return iterations[t.iteration] && !slices.Contains(chosen, t.namespace) }); err != nil {
-					return nil, err
-				}
+				choose(m, gvk, m.selector(), true, func(t target) bool { return iterations[t.iteration] && !slices.Contains(chosen, t.namespace) })
 			}
 		}
-		if err := chooser(makers[0], schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, all, false, func(t target) bool { return slices.Contains(chosen, t.name) }); err != nil {
-			return nil, err
-		}
+		choose(makers[0], schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, all, false, func(t target) bool { return slices.Contains(chosen, t.name) })
 	} else {
 		for _, i := range window(c.of.to, c.job.ChurnConfig.Percent, c.cycle) {
 			iterations[i] = true
@@ -121,9 +110,7 @@ func (c *churning) plan(x *Script) (parts []part, err error) {
 				continue
 			}
 			for _, gvk := range m.kinds {
-				if err := chooser(m, gvk, m.selector(), false, func(t target) bool { return iterations[t.iteration] }); err != nil {
-					return nil, err
-				}
+				choose(m, gvk, m.selector(), false, func(t target) bool { return iterations[t.iteration] })
 			}
 		}
 	}
@@ -132,5 +119,19 @@ func (c *churning) plan(x *Script) (parts []part, err error) {
 			again.slots = append(again.slots, s)
 		}
 	}
-	return append(parts, again), nil
+	return append(parts, again)
+}
+
+// remover returns the Maker of requests that delete what an entry has made of a kind, or other selected objects.
+func (m *Maker) remover(gvk schema.GroupVersionKind, selector string) *Maker {
+	job := *m.job
+	job.JobType = kubeburner.Delete
+	mapping, err := m.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		panic("create: a kind that was made before is unknown: " + err.Error())
+	}
+	return &Maker{
+		job: &job, jobIndex: m.jobIndex, index: m.index, ids: m.ids, mapper: m.mapper, all: m.all, onlyPods: true, stage: -1,
+		chooses: &choice{gvk.Kind, mapping, selector},
+	}
 }

@@ -42,6 +42,8 @@ type part struct {
 	only          func(target) bool // filters the chosen objects; nil keeps all
 	again         bool              // makes deleted objects again
 	later         bool              // is waited for with a later part
+	makers        []*Maker          // of its group, where groups are removed; nil for all of the job
+	pause         time.Duration     // before it
 }
 
 // Script returns the script of a planned level. within says which namespaces are the run's, and inPlace
@@ -50,7 +52,7 @@ func (s *Sender) Script(p *Population, load *Raising, settled, inPlace func() in
 	x := &Script{sender: s, pacing: p.Pacing(nil, s.Clock.Now, settled), within: within, population: p, inPlace: inPlace}
 	for _, of := range load.parts {
 		if of.slots = load.Slots[of.first:of.last]; p.config.Jobs[of.job].Creates() {
-			x.parts = append(x.parts, of)
+			x.parts = append(x.parts, p.byGroup(of)...)
 			continue
 		}
 		job := &p.config.Jobs[of.job]
@@ -135,7 +137,56 @@ func (x *Script) next(ctx context.Context) (*part, error) {
 	}
 	p := &x.parts[0]
 	x.parts = x.parts[1:]
+	if p.pause > 0 {
+		if err := x.awaitDone(ctx); err != nil {
+			return nil, err
+		}
+		if !api.Sleep(ctx, p.pause) {
+			return nil, context.Cause(ctx)
+		}
+	}
 	return p, nil
+}
+
+// byGroup returns a part for each group of a job whose groups are removed, and after it its removal.
+func (p *Population) byGroup(of part) (parts []part) {
+	job := &p.config.Jobs[of.job]
+	if !slices.ContainsFunc(job.Objects, func(o kubeburner.Object) bool { return o.Group.GC }) {
+		return []part{of}
+	}
+	after := time.Duration(0)
+	for slots := of.slots; len(slots) > 0; {
+		id := slots[0].group().ID
+		n := slices.IndexFunc(slots, func(s PlannedSlot) bool { return s.group().ID != id })
+		if n < 0 {
+			n = len(slots)
+		}
+		made := of
+		made.slots, made.pause, slots = slots[:n], after, slots[n:]
+		before := time.Duration(0)
+		after = 0
+		var removed []part
+		for _, m := range p.makers[of.job] {
+			group := job.Objects[m.index].Group
+			if group.ID != id {
+				continue
+			}
+			made.makers = append(made.makers, m)
+			before = max(before, group.PauseBeforeGC)
+			for _, gvk := range m.kinds {
+				if group.GC {
+					removed, after = append(removed, part{job: of.job, to: 1, chooses: m.remover(gvk, m.selector()), later: true}), max(after, group.PauseAfterGC)
+				}
+			}
+		}
+		if parts = append(parts, made); len(removed) > 0 {
+			removed[0].pause, removed[len(removed)-1].later = before, false
+		} else {
+			after = before
+		}
+		parts = append(parts, removed...)
+	}
+	return parts
 }
 
 // awaitDone waits until all objects so far are ready or failed.
@@ -190,7 +241,12 @@ func (x *Script) watch(ctx context.Context) error {
 	return nil
 }
 
-func (x *Script) makers() []*Maker { return x.pacing.makers[x.present.job] }
+func (x *Script) makers() []*Maker {
+	if x.present.makers != nil {
+		return x.present.makers
+	}
+	return x.pacing.makers[x.present.job]
+}
 
 // end waits for the awaited objects of a part. Missing ones are recorded as a failed request.
 func (x *Script) end(ctx context.Context) error {
@@ -382,6 +438,9 @@ func (p *Pacing) mayFollow(last, slot PlannedSlot) bool {
 // pauseOfGroup returns the pause after all objects of the slot's group are ready.
 func (p PlannedSlot) pauseOfGroup() (longest time.Duration) {
 	for _, o := range p.maker.job.Objects {
+		if o.Group.GC {
+			return 0 // the parts of its groups have it
+		}
 		if o.Group.ID == p.group().ID {
 			longest = max(longest, o.Group.PauseBeforeGC)
 		}

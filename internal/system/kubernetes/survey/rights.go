@@ -133,8 +133,8 @@ func (r *rights) made() error {
 			for _, doc := range docs {
 				r.document(doc, job.NamespaceOf(0))
 				elsewhere := doc.Mapping != nil && (doc.GetNamespace() != "" || doc.Mapping.Scope.Name() == meta.RESTScopeNameRoot)
-				if c := &job.ChurnConfig; c.On() && doc.Mapping != nil && (c.Mode == "objects" && job.Objects[o].Churn || c.Mode == "namespaces" && elsewhere) {
-					r.need("deletes what churns", r.within(doc.Mapping), resourceOf(doc.Mapping), "list", "watch", "delete")
+				if c := &job.ChurnConfig; doc.Mapping != nil && (job.Objects[o].Group.GC || c.On() && (c.Mode == "objects" && job.Objects[o].Churn || c.Mode == "namespaces" && elsewhere)) {
+					r.need("deletes what churns, and groups that are removed", r.within(doc.Mapping), resourceOf(doc.Mapping), "list", "watch", "delete")
 				}
 				if waits.Kind == "" && waits.Awaits(doc.GetKind()) && (waits.Asks() || r.AsItIs && job.Objects[o].Wait) {
 					r.waited(doc.GetAPIVersion(), doc.GetKind())

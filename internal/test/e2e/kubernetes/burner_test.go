@@ -38,6 +38,7 @@ var burnerJobs = map[string]string{
 	"waits.yml":    "jobs:\n- {name: waits, qps: 500, burst: 50, namespace: waits, objects: [{objectTemplate: pod.yml}]}\n- {name: mark, jobType: patch, executionMode: sequential, objectWait: true, waitWhenFinished: false, maxWaitTimeout: 300ms, qps: 500, burst: 50, objects: [{kind: Pod, labelSelector: {kube-burner.io/job: waits}, objectTemplate: mark.yml, patchType: merge, waitOptions: {customStatusPaths: [{key: .phase, value: Gone}]}}]}\n",
 	"labels.yml":   "jobs:\n- {name: labels, qps: 500, burst: 50, namespace: labels, maxWaitTimeout: 300ms, objects: [{objectTemplate: pod.yml, waitOptions: {labelSelector: {kube-burner.io/job: labels}}}, {objectTemplate: cm.yml, waitOptions: {labelSelector: {kube-burner.io/job: labels}, customStatusPaths: [{key: .phase, value: Running}]}}]}\n",
 	"watchers.yml": "jobs:\n- {name: watchers, qps: 500, burst: 50, namespace: watchers, watchers: [{kind: Pod, apiVersion: v1, labelSelector: {kube-burner.io/job: watchers}, replicas: 3}, {kind: Deployment, apiVersion: apps/v1}], objects: [{objectTemplate: pod.yml}]}\n- {name: after, qps: 500, burst: 50, namespace: after, objects: [{objectTemplate: cm.yml}]}\n",
+	"gc.yml":       "jobs:\n- {name: gc, jobIterations: 2, qps: 500, burst: 50, namespace: gc, objects: [{objectTemplate: pod.yml, group: {id: 1, gc: true, pauseBeforeGC: 10ms, pauseAfterGC: 10ms}}, {objectTemplate: cm.yml, group: {id: 2}}]}\n- {name: read, jobType: read, qps: 500, burst: 50, objects: [{kind: ConfigMap, labelSelector: {kube-burner.io/job: gc}}]}\n",
 	"repeat.yml":   "jobs:\n- {name: repeat, jobIterations: 5, qps: 500, burst: 50, namespace: repeat, namespacedIterations: false, objects: [{objectTemplate: cm.yml, repeatEveryNIterations: 2}]}\n",
 	"groups.yml":   "jobs:\n- {name: groups, jobIterations: 2, qps: 500, burst: 50, namespace: groups, objects: [{objectTemplate: pod.yml, group: {id: 2}}, {objectTemplate: cm.yml, group: {id: 1}}]}\n",
 	"churn.yml":    "jobs:\n- {name: churn, jobIterations: 2, qps: 500, burst: 50, namespace: churn, churnConfig: {cycles: 2, percent: 50}, objects: [{objectTemplate: pod.yml}, {objectTemplate: role.yml}]}\n",
@@ -85,6 +86,7 @@ func TestWhatKubeBurnerMakes(t *testing.T) {
 			{config: "waits.yml", ready: 1, steps: 2, fails: "1 object of Pod not ready after 300ms: waits-0/p-0: .phase is Running, not Gone"},
 			{config: "labels.yml", ready: 1, steps: 1, fails: "1 object of ConfigMap not ready after 300ms: labels-0/cm-0: .phase is not there"},
 			{config: "watchers.yml", slots: "watchers-0/p-0 ConfigMap/after-0/cm-0", ready: 1, steps: 2},
+			{config: "gc.yml", slots: "gc-0/p-0 gc-1/p-1 delete Pod/gc-0/p-0 of gc.0 delete Pod/gc-1/p-1 of gc.0 ConfigMap/gc-0/cm-0 ConfigMap/gc-1/cm-1 read ConfigMap/gc-0/cm-0 of read.0 read ConfigMap/gc-1/cm-1 of read.0", steps: 2},
 			{config: "selects.yml", ready: 4, steps: 1},
 			{config: "repeat.yml", args: "--set jobs.0.jobIterations=2", slots: "ConfigMap/repeat/cm-0", steps: 1},
 		} {
