@@ -220,3 +220,11 @@ func TestHintsInAPodNameItsCluster(t *testing.T) {
 		}
 	}
 }
+
+// Where the home directory cannot be written, the error says which variable names another.
+func TestAHomeThatIsReadOnly(t *testing.T) {
+	got := e2e.Command(t, map[string]string{"HOME": "/sys", "XDG_STATE_HOME": ""}, "lab", "up", "new")
+	if got.Code != process.ExitCouldNotRun || !strings.Contains(got.Stderr, "/sys/.local") || !strings.Contains(got.Stderr, "hint: set XDG_STATE_HOME to a directory that you may write to") {
+		t.Errorf("exit code %d\n%s", got.Code, got.Stderr)
+	}
+}

@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"regexp"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -89,13 +91,14 @@ func execute(p *process.Process) int {
 	// That nobody reads on is no error of a command that was only to say
 	// something.
 	if err != nil && !errors.As(err, &quiet) && !errors.Is(err, syscall.EPIPE) {
+		hint := hintOf(p, err)
 		if wantsJSON(ran, p.Args) {
-			if printErr := process.PrintJSON(p, failure{failureSchema, err.Error(), rename(process.HintOf(err)), code}); printErr != nil {
+			if printErr := process.PrintJSON(p, failure{failureSchema, err.Error(), rename(hint), code}); printErr != nil {
 				p.Logf("plimsoll: %v\n", printErr)
 			}
 		}
 		p.Logf("plimsoll: %v\n", err)
-		if hint := process.HintOf(err); hint != "" {
+		if hint != "" {
 			p.Logf("hint: %s\n", hint)
 		}
 	}
@@ -108,6 +111,19 @@ func execute(p *process.Process) int {
 		return process.CodeOf(signal)
 	}
 	return code
+}
+
+// hintOf returns the advice that belongs to an error, also where this user's state cannot be written.
+func hintOf(p *process.Process, err error) string {
+	hint := process.HintOf(err)
+	at, isPath := errors.AsType[*fs.PathError](err)
+	if hint != "" || !isPath || !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EROFS) {
+		return hint
+	}
+	if dir, err := p.StateDir(); err == nil && (strings.HasPrefix(dir, at.Path) || strings.HasPrefix(at.Path, dir)) {
+		return "set XDG_STATE_HOME to a directory that you may write to"
+	}
+	return ""
 }
 
 // failure is the document of an error where JSON was asked for, on standard
