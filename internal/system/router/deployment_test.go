@@ -67,8 +67,9 @@ func (x came) clean(t *testing.T, least int) {
 	}
 }
 
-// short is enough for requests to be answered: how many are is not judged.
-const short = 500 * time.Millisecond
+// short is enough for requests to be answered, also where the generator waits for a processor for a second:
+// how many are is not judged.
+const short = 2 * time.Second
 
 func TestEveryTermination(t *testing.T) {
 	for _, termination := range []string{"none", "edge", "passthrough", "reencrypt"} {
