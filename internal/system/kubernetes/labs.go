@@ -105,8 +105,12 @@ func (c *Cluster) LabOf(ctx context.Context, host system.Host) (*lab.Lab, error)
 // Needs implements system.Provider: only labs run programs of this machine.
 func (Provider) Needs() []proc.Program { return lab.Needs() }
 
-// SweepHost implements system.Sweeper: it removes labs and control groups of commands that have ended.
+// SweepHost implements system.Sweeper: it removes labs and control groups of commands that have ended. Labs
+// of virtual machines are among those of clusters.
 func (p Provider) SweepHost(ctx context.Context, h system.Host, removes func(run string) bool) ([]system.Leftover, error) {
+	if p.Machines {
+		return nil, nil
+	}
 	dir, err := h.StateDir()
 	if err != nil {
 		return nil, err

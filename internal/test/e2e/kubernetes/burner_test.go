@@ -88,7 +88,7 @@ func TestWhatKubeBurnerMakes(t *testing.T) {
 			{config: "watchers.yml", slots: "watchers-0/p-0 ConfigMap/after-0/cm-0", ready: 1, steps: 2},
 			{config: "gc.yml", slots: "gc-0/p-0 gc-1/p-1 delete Pod/gc-0/p-0 of gc.0 delete Pod/gc-1/p-1 of gc.0 ConfigMap/gc-0/cm-0 ConfigMap/gc-1/cm-1 read ConfigMap/gc-0/cm-0 of read.0 read ConfigMap/gc-1/cm-1 of read.0", steps: 2},
 			{config: "selects.yml", ready: 4, steps: 1},
-			{config: "repeat.yml", args: "--set jobs.0.jobIterations=2", slots: "ConfigMap/repeat/cm-0", steps: 1},
+			{config: "repeat.yml", args: "--set jobs.0.jobIterations=2 --set jobs.0.namespace=fewer", slots: "ConfigMap/fewer/cm-0", steps: 1},
 		} {
 			t.Run(strings.ReplaceAll(tt.config+tt.args, " ", ""), func(t *testing.T) {
 				t.Parallel()

@@ -96,7 +96,7 @@ func TestPredictionAndRunAgree(t *testing.T) {
 		dir := "r" + tt.reason[:3]
 		got := p.RunTo(t, dir, append(append(strings.Fields(tt.run), tt.args...), "--lab", p.Lab, "--hold", "500ms", "--slo", "all Ready")...)
 		r := p.Result(t, dir)
-		if r.Prediction == nil || r.Prediction.Agreement != ceiling.AsPredicted || *r.Prediction.Found != tt.level || !strings.Contains(r.Prediction.FoundBinding, tt.reason) || !strings.Contains(got.Stdout, "bound by the same.") {
+		if r.Prediction == nil || r.Prediction.Agreement != ceiling.AsPredicted || *r.Prediction.Found != tt.level || !strings.Contains(r.Prediction.FoundBinding, tt.reason) || !strings.Contains(got.Stdout, "bound by the same") {
 			t.Errorf("%s: predicted and found: %+v\n%s%s", tt.why, r.Prediction, got.Stdout, got.Stderr)
 			continue
 		}

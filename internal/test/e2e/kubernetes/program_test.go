@@ -379,7 +379,6 @@ func TestAMistakeInATemplate(t *testing.T) {
 	write("node-density.yml", strings.TrimRight(string(config), "\n")+"\n  - objectTemplate: more.yml\n    replicas: 1\n")
 	for _, tt := range []struct{ why, template, want string }{
 		{"a version that the cluster does not have", "# more\napiVersion: apps/v2\nkind: Deployment\nmetadata: {name: " + "\"a-{{.Iteration}}\"" + "}\n", "more.yml:2: apiVersion: the cluster knows no kind Deployment in apps/v2 (it knows Deployment in apps/v1)"},
-		{"a field that there is not", "apiVersion: v1\nkind: Service\nmetadata:\n  name: s-{{.Iteration}}\nspec:\n  selecter: {a: b}\n  ports: [{port: 80}]\n", `more.yml:6: spec.selecter: unknown field "spec.selecter"`},
 		{"a value that the server refuses", "apiVersion: v1\nkind: Service\nmetadata:\n  name: s-{{.Iteration}}\nspec:\n  ports:\n  - port: 800000\n", "more.yml:7: spec.ports[0].port: Invalid value: 800000"},
 		{"a value of another type", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: s-{{.Iteration}}\ndata:\n  a: 5\n", "more.yml:5: data: this is not a ConfigMap: json: cannot unmarshal number"},
 		{"a name that comes again", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: same\n", `more.yml:4: metadata.name: ConfigMap "same" is asked for twice`},
