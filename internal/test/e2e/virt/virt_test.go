@@ -79,12 +79,13 @@ func TestWhatBoundVirtualMachines(t *testing.T) {
 		{"the lock of an image, and its flattening from the 250th clone on", "vm-deploy 5 400 all Cloned within 20s --axis machines --lab-virt cloneLock=1s,cloneContention=0", "cloneLock", 250},
 		{"the provisioner's workers", "vm-deploy 20 40 all Cloned within 3s --axis machines --lab-virt cloneLock=0s,cloneTime=40s", "cloneWorkers", 0},
 	}
-	for _, tt := range tests {
+	for i, tt := range tests {
+		out := fmt.Sprint("r", i)
 		w := strings.Fields(tt.args)
 		objective := strings.Join(w[3:7], " ")
 		args := append([]string{"limit", w[0], "--lab-time-scale", w[1], "--from", w[2], "--max", w[2], "--confirm", "1", "--slo", objective}, w[7:]...)
-		got := p.RunTo(t, "r", args...)
-		r := p.Result(t, "r")
+		got := p.RunTo(t, out, args...)
+		r := p.Result(t, out)
 		if got.Code != process.ExitFail || r.LoadLine == nil || r.Steps[0].Bottleneck == nil {
 			t.Errorf("%s: exit code %d\n%s%s", tt.why, got.Code, got.Stdout, got.Stderr)
 			continue
