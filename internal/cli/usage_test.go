@@ -288,7 +288,7 @@ func TestADryRunCountsWhatARunMakes(t *testing.T) {
 func TestACheckOfNothingNamesWhatToGive(t *testing.T) {
 	for _, args := range [][]string{{"check"}, {"check", "node-density"}, {"check", "vm-deploy"}, {"check", "node-density", "--namespace", "team"}} {
 		got := e2e.Command(t, nil, args...)
-		if got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "what is to be checked is not named") || !strings.Contains(got.Stderr, "--kubeconfig FILE or --lab NAME") {
+		if got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "no cluster or lab is named") || !strings.Contains(got.Stderr, "--kubeconfig FILE or --lab NAME") {
 			t.Errorf("%v: exit code %d: %s", args, got.Code, got.Stderr)
 		}
 	}

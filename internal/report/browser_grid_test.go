@@ -73,7 +73,7 @@ func everyGridIsDrawn(p *tab, pages map[string]string) {
 			if !slices.Equal(charts, want[name]) {
 				t.Errorf("%s: charts %v, want %v", what, charts, want[name])
 			}
-			// An unconfirmed level is no load line: not in its cell's chart, and not against what was varied.
+			// An unconfirmed level is not a load line: not in its cell's chart, and not against what was varied.
 			if lines := eval[[]int](p, `['#cell-chart-0 .bracket-held', '#cell-chart-0 .held-line', '#capacity-chart-0 .step-unsure'].map(s => document.querySelectorAll(s).length)`); name == "unconfirmed" && !slices.Equal(lines, []int{0, 1, 1}) || name == "searches" && !slices.Equal(lines, []int{1, 0, 0}) {
 				t.Errorf("%s: load lines, lines of unconfirmed levels and such levels: %v", what, lines)
 			}

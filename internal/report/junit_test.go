@@ -100,7 +100,7 @@ func TestBaselineJUnit(t *testing.T) {
 		tests, fail, errs, skipped int
 		name                       string
 	}{
-		{"there is no earlier night", nil, 2, 0, 0, 1, "against an earlier run"},
+		{"without an earlier night", nil, 2, 0, 0, 1, "against an earlier run"},
 		{"each load line", []recorded.Outcome{{ExitCode: 1, Comparison: lines}}, 4, 1, 1, 0, "load line by goal a against n1"},
 		{"each figure at each level", []recorded.Outcome{{ExitCode: 1, Comparison: levels}}, 5, 1, 1, 0, "Ready better at 60 against n1"},
 		{"an arm", []recorded.Outcome{{ExitCode: 1, Comparison: lines, Experiments: []recorded.Experiment{{Arm: "x"}, {Arm: "x"}}}}, 4, 1, 1, 0, "x: load line by goal a against n1"},

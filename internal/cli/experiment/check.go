@@ -120,7 +120,7 @@ type unsaid interface {
 // is no other's.
 func said(p *process.Process, own settings.Own, named bool) error {
 	if by, is := own.(unsaid); is && !named {
-		return process.Usagef(p.OrInCluster(by.Unsaid()), "what is to be checked is not named")
+		return process.Usagef(p.OrInCluster(by.Unsaid()), "no cluster or lab is named")
 	}
 	return nil
 }

@@ -163,59 +163,54 @@ const copiedSuffix = ".copied"
 // keepsFor bounds the wait for a copy after the end of the run.
 const keepsFor = time.Hour
 
-func newJobKeepCommand(p *process.Process) *cobra.Command {
+// withinJob returns a command for the pod of a job, about one run directory.
+func withinJob(use, short string, run func(ctx context.Context, dir record.Dir) error) *cobra.Command {
 	return &cobra.Command{
-		Annotations: map[string]string{process.HoldsNothing: "yes"},
-		Use:         "keep DIR",
-		Short:       "Within a job: wait until the record was copied, or an hour after the run",
-		Args:        process.ExactlyOne("run directory"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			dir, last := record.Dir(args[0]), p.Now()
-			return everySecond(cmd.Context(), func() (bool, error) {
-				if _, err := os.Stat(args[0] + copiedSuffix); err == nil {
-					return true, nil
-				}
-				begun, ended, err := stateOf(dir)
-				if begun && !ended {
-					last = p.Now()
-				}
-				if err != nil || p.Now().Sub(last) <= keepsFor {
-					return false, err
-				}
-				p.Logf("nobody copied the record %s within %v\n", dir, keepsFor)
-				return true, nil // whether the job fails is for the run to say
-			})
-		},
+		Annotations: map[string]string{process.HoldsNothing: "yes"}, Use: use, Short: short, Args: process.ExactlyOne("run directory"),
+		RunE: func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), record.Dir(args[0])) },
 	}
 }
 
+func newJobKeepCommand(p *process.Process) *cobra.Command {
+	return withinJob("keep DIR", "Within a job: wait until the record was copied, or an hour after the run", func(ctx context.Context, dir record.Dir) error {
+		last := p.Now()
+		return everySecond(ctx, func() (bool, error) {
+			if _, err := os.Stat(string(dir) + copiedSuffix); err == nil {
+				return true, nil
+			}
+			begun, ended, err := stateOf(dir)
+			if begun && !ended {
+				last = p.Now()
+			}
+			if err != nil || p.Now().Sub(last) <= keepsFor {
+				return false, err
+			}
+			p.Logf("nobody copied the record %s within %v\n", dir, keepsFor)
+			return true, nil // whether the job fails is for the run to say
+		})
+	})
+}
+
 func newJobCopyCommand(p *process.Process) *cobra.Command {
-	return &cobra.Command{
-		Annotations: map[string]string{process.HoldsNothing: "yes"},
-		Use:         "copy DIR",
-		Short:       "Within a job: write the record on standard output (tar), once the run has ended",
-		Args:        process.ExactlyOne("run directory"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			dir := record.Dir(args[0])
-			waited := p.WaitFor("waiting for the end of the run in " + args[0])
-			err := everySecond(cmd.Context(), func() (bool, error) {
-				_, ended, err := stateOf(dir)
-				return ended, err
-			})
-			if waited(); err != nil {
-				return err
+	return withinJob("copy DIR", "Within a job: write the record on standard output (tar), once the run has ended", func(ctx context.Context, dir record.Dir) error {
+		waited := p.WaitFor("waiting for the end of the run in " + string(dir))
+		err := everySecond(ctx, func() (bool, error) {
+			_, ended, err := stateOf(dir)
+			return ended, err
+		})
+		if waited(); err != nil {
+			return err
+		}
+		if _, err := os.Stat(dir.Path(record.ReportFile)); err != nil { // the run was killed, or is about to write it
+			if err := report.WriteFile(dir); err != nil {
+				p.Logf("warning: %v\n", err)
 			}
-			if _, err := os.Stat(dir.Path(record.ReportFile)); err != nil { // the run was killed, or is about to write it
-				if err := report.WriteFile(dir); err != nil {
-					p.Logf("warning: %v\n", err)
-				}
-			}
-			if err := archive(p.Raw(), dir); err != nil {
-				return fmt.Errorf("copy %s: %w", dir, err)
-			}
-			return os.WriteFile(args[0]+copiedSuffix, nil, 0o600)
-		},
-	}
+		}
+		if err := archive(p.Raw(), dir); err != nil {
+			return fmt.Errorf("copy %s: %w", dir, err)
+		}
+		return os.WriteFile(string(dir)+copiedSuffix, nil, 0o600)
+	})
 }
 
 // archive writes the files of a record as a tar archive.

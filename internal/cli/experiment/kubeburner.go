@@ -165,7 +165,7 @@ func (f *burnerFlags) run(cmd *cobra.Command, p *process.Process, stop *process.
 		}
 	}
 	if !slices.Contains(logLevels(), f.level) {
-		return process.Usagef(nearest.OneOf(f.level, logLevels()), "--log-level: there is no level %q", f.level)
+		return process.Usagef(nearest.OneOf(f.level, logLevels()), "--log-level: %q is not a level", f.level)
 	}
 	if f.config == "" {
 		return process.Usagef("for example -c config.yml", "which configuration? --config is missing")
@@ -175,7 +175,7 @@ func (f *burnerFlags) run(cmd *cobra.Command, p *process.Process, stop *process.
 			return process.Usagef("save it to a file", "--config %s: a configuration is not read from a URL yet", f.config)
 		}
 		if _, err := os.Stat(f.config); errors.Is(err, fs.ErrNotExist) {
-			return process.Usagef(nearest.File(f.config), "--config: there is no file %s", f.config)
+			return process.Usagef(nearest.File(f.config), "--config: no such file: %s", f.config)
 		}
 		return process.Usagef(nearest.File(f.config), "--config %s is not a configuration of kube-burner: want a YAML file with jobs", f.config)
 	}

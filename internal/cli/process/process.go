@@ -195,7 +195,7 @@ func (p *Process) Guard() (end func()) {
 	return func() { _, _ = out.Flush(), err.Flush() }
 }
 
-// Raw returns standard output for what is not text, without what Guard puts before it.
+// Raw returns standard output for binary data, without the prefix of Guard.
 func (p *Process) Raw() io.Writer {
 	if guarded, ok := p.Stdout.(*redact.Screen); ok {
 		return guarded.W

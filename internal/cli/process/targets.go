@@ -23,7 +23,7 @@ func Providers() []system.Provider {
 // declaredTarget describes a target that needs Linux in declared.json.
 type declaredTarget struct {
 	workload.Target
-	OfClusters bool // its settings are those of clusters; else it has none
+	OfClusters bool // it takes the settings of clusters; other targets take none
 }
 
 // Clusters returns the target that a command means which names no workload.

@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "write what targets declare again")
 
-// On other systems the program reads what the targets of this machine declare from a file.
+// On other systems the program reads the declarations of the targets of this machine from a file.
 func TestOtherSystemsKnowTheTargetsOfThisMachine(test *testing.T) {
 	var want []declaredTarget
 	for _, p := range ofThisMachine() {

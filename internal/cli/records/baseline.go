@@ -61,7 +61,7 @@ func FindBaseline(p *process.Process, given, margin, out string, of *plan.Plan) 
 	case isRecord(beside):
 		b.dir = beside
 	default:
-		return nil, process.Usagef(nearest.Directory(beside, isRecord), "--baseline: there is no record %s, here or in %s", given, runs)
+		return nil, process.Usagef(nearest.Directory(beside, isRecord), "--baseline: no such record: %s, neither here nor in %s", given, runs)
 	}
 	loaded, err := planOf(b.dir)
 	if err == nil && loaded.AsRun == nil {
@@ -137,11 +137,11 @@ func (b *Baseline) Compare(ctx context.Context, p *process.Process, dir record.D
 }
 
 func (b *Baseline) compare(ctx context.Context, p *process.Process, baseline, run string) (out recorded.Outcome, err error) {
-	judged, err := os.MkdirTemp("", "plimsoll-compare-*")
+	judged, remove, err := judgedDir()
 	if err != nil {
-		return out, fmt.Errorf("make room for what is judged: %w", err)
+		return out, err
 	}
-	defer os.RemoveAll(judged)
+	defer remove()
 	operands, err := loadOperands(ctx, p, []string{baseline, run}, judged, false)
 	if err == nil {
 		err = recorded.NameOperands(operands)

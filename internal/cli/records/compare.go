@@ -103,11 +103,11 @@ func (o *compareOptions) run(p *process.Process, cmd *cobra.Command, args []stri
 	defer debug.SetGCPercent(debug.SetGCPercent(50))
 	compared := p.WaitFor("comparing the records")
 	defer compared()
-	judged, err := os.MkdirTemp("", "plimsoll-compare-*")
+	judged, remove, err := judgedDir()
 	if err != nil {
-		return fmt.Errorf("make room for what is judged: %w", err)
+		return err
 	}
-	defer os.RemoveAll(judged)
+	defer remove()
 	operands, err := loadOperands(cmd.Context(), p, args, judged, false)
 	if err != nil {
 		return err
@@ -358,4 +358,12 @@ func (o *compareOptions) write(in view.ComparisonInput) error {
 		return err
 	}
 	return dir.WriteFile(record.ReportFile, html.Bytes())
+}
+
+// judgedDir makes a directory for the results of records that are judged again. The caller must remove it.
+func judgedDir() (dir string, remove func(), err error) {
+	if dir, err = os.MkdirTemp("", "plimsoll-judged-*"); err != nil {
+		return "", nil, fmt.Errorf("make a directory for judged records: %w", err)
+	}
+	return dir, func() { _ = os.RemoveAll(dir) }, nil
 }

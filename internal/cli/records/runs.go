@@ -133,7 +133,7 @@ func planOf(path string) (*plan.Plan, error) {
 	return plan.Parse(filepath.Join(path, record.ExperimentFile), data)
 }
 
-// entryOf sums up a record. What is wrong with it is a note.
+// entryOf sums up a record, with its faults as a note.
 func entryOf(p *process.Process, path string) entry {
 	loaded, err := planOf(path)
 	e := entry{view.ListedOf(path, loaded, nil), loaded}
@@ -180,11 +180,11 @@ func foundIn(p *process.Process, dir record.Dir, loaded *plan.Plan, r *result.Re
 	if _, err := record.OpenDir(string(dir)); err != nil {
 		return err
 	}
-	judged, err := os.MkdirTemp("", "plimsoll-runs-*")
+	judged, remove, err := judgedDir()
 	if err != nil {
-		return fmt.Errorf("make room for what is judged: %w", err)
+		return err
 	}
-	defer os.RemoveAll(judged)
+	defer remove()
 	into, err := judgeIn(p, dir, filepath.Join(judged, "run"))
 	if err != nil {
 		return err
@@ -222,11 +222,11 @@ func kindOf(p *plan.Plan) plan.ExperimentKind {
 
 // writeIndex writes the page of a directory.
 func writeIndex(ctx context.Context, p *process.Process, dir string, list []entry) error {
-	judged, err := os.MkdirTemp("", "plimsoll-runs-*")
+	judged, remove, err := judgedDir()
 	if err != nil {
-		return fmt.Errorf("make room for what is judged: %w", err)
+		return err
 	}
-	defer os.RemoveAll(judged)
+	defer remove()
 	in := view.ComparisonInput{Outcome: recorded.Outcome{Command: p.CommandLine(), Version: process.Version}}
 	type group struct {
 		of       *plan.Plan

@@ -12,7 +12,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/run/engine"
 )
 
-// A stage that lasts gets a line where there is no terminal.
+// Without a terminal, a long stage gets a line.
 func TestStagesThatLastAreReported(t *testing.T) {
 	var log bytes.Buffer
 	now := time.Unix(0, 0)

@@ -25,7 +25,7 @@ type Against struct {
 	Comparisons []Outcome   `json:"comparisons,omitempty"` // of the run, or of each arm or cell
 }
 
-// Add adds a comparison. A regression is more serious than what is not decided.
+// Add adds a comparison. A regression outranks an undecided comparison.
 func (a *Against) Add(o Outcome) {
 	order := []int{1, 4, 3, 0}
 	if len(a.Comparisons) == 0 || slices.Index(order, o.ExitCode) < slices.Index(order, a.ExitCode) {

@@ -26,7 +26,7 @@ const (
 
 // Change is the relative change of a metric from baseline to arm: 0.05 is 5% more.
 type Change struct {
-	Blocks    int     // pairs of runs; of runs made apart, those of the arm with fewer
+	Blocks    int     // pairs of runs; without pairs, the runs of the arm that has fewer
 	D, Lo, Hi float64 // the change and the ends of its interval, at the caller's confidence
 	SD        float64 // standard deviation of the logarithms' block differences; of runs made apart, that of as many blocks
 	df        float64 // degrees of freedom

@@ -31,7 +31,7 @@ func TestFreezesOfASchedule(t *testing.T) {
 		{"of a whole window", 5, 6, 0, 0, 0, 1},
 		{"of three seconds, after which the target works the rest off", 5.5, 8.5, 2000, 0, 0, 3},
 		{"of half a window: shorter than is seen", 5.2, 5.7, 0, 0, 0, 0},
-		{"slower and slower is no stall", 0, 0, 0, 0.1, 0, 0},
+		{"slower and slower is not a stall", 0, 0, 0, 0.1, 0, 0},
 		{"too much from the start", 0, 0, 0, 0.035, -50, 0},
 		{"too much at the end", 0, 0, 0, 1, 17.5, 0},
 	} {

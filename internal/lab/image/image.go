@@ -257,7 +257,7 @@ func Push(ctx context.Context, made Made, reference string, to Registry) error {
 			known = x509.NewCertPool()
 		}
 		if !known.AppendCertsFromPEM(to.Authority) {
-			return fmt.Errorf("push image %s: the certificate authority is no PEM file with certificates", reference)
+			return fmt.Errorf("push image %s: the certificate authority is not a PEM file with certificates", reference)
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: known}
 	}

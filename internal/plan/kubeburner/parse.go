@@ -210,7 +210,7 @@ func TemplateNames(text []byte) (names []string) {
 	return names
 }
 
-// variables holds the names of data, true for those of the environment.
+// variables maps the names of data to whether the environment sets them.
 type variables map[string]bool
 
 func (v variables) field(name string) {

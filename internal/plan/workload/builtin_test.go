@@ -351,7 +351,7 @@ func BenchmarkNodeDensityPod(b *testing.B) {
 	})
 }
 
-// A client gets the address of its service, be it a name or one of a range; no two
+// A client gets the address of its service, either a name or one of a range; no two
 // services have the same.
 func TestServicesAreCalledByTheirAddresses(t *testing.T) {
 	w, err := workload.Load(workloads.FS(), "node-density-cni", targets)

@@ -248,7 +248,7 @@ func (m *memory) Append(e record.Event) {
 	m.events = append(m.events, e)
 }
 
-// story returns what was put on record, without the slots.
+// story returns the recorded events, without the slots.
 func (m *memory) story() string {
 	var words []string
 	for _, e := range m.events {

@@ -28,7 +28,7 @@ func (j Job) Manifest() string {
 }
 
 // Chart returns the files of a Helm chart of the job, by their paths. Image, size and further flags are its
-// values; its rights are those of these flags.
+// values; its rights follow from these flags.
 func (j Job) Chart(version string) map[string][]byte {
 	values := fmt.Sprintf("image: %q\nsize: %s # that the record may have\n# Flags of 'plimsoll limit'. Others may need other rights, which a chart of 'plimsoll job --chart' has.\nflags:", j.Image, j.Size)
 	if len(j.Flags) == 0 {

@@ -106,7 +106,7 @@ func (c *Cluster) LabOf(ctx context.Context, host system.Host) (*lab.Lab, error)
 func (Provider) Needs() []proc.Program { return lab.Needs() }
 
 // SweepHost implements system.Sweeper: it removes labs and control groups of commands that have ended. Labs
-// of virtual machines are among those of clusters.
+// for virtual machines count as labs for clusters.
 func (p Provider) SweepHost(ctx context.Context, h system.Host, removes func(run string) bool) ([]system.Leftover, error) {
 	if p.Machines {
 		return nil, nil

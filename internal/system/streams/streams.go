@@ -46,12 +46,12 @@ type Progress struct {
 	Moved                        record.Micros // when one last ended
 }
 
-// UnfinishedError tells of a stream that made its whole load, but did not show what it was to show.
+// UnfinishedError reports a stream that does not decide its step, such as one with a lost client.
 type UnfinishedError struct{ What string }
 
 func (e *UnfinishedError) Error() string { return e.What }
 
-// VoidError tells of a stream that was not the load that was asked for: the step says nothing.
+// VoidError reports a stream that sent another load than the plan says: its step is invalid.
 type VoidError struct{ What string }
 
 func (e *VoidError) Error() string { return e.What }

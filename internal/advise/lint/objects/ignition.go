@@ -50,7 +50,7 @@ func IgnitionConfig(out *report.Report, root reading.Value, role string) {
 	case strings.HasSuffix(v, "-experimental"):
 		out.Note("ignition-version", version.At(), "Ignition %s is experimental: its fields are not checked here", v)
 	case !reading.HasHole(v):
-		out.Find("ignition-version", version.At(), "write "+strings.Join(slices.Sorted(maps.Keys(ignitionTypes())), ", "), "there is no Ignition "+v)
+		out.Find("ignition-version", version.At(), "write "+strings.Join(slices.Sorted(maps.Keys(ignitionTypes())), ", "), "Ignition has no version "+v)
 	}
 	checkModes(out, root)
 	for _, u := range root.Get("systemd", "units").Items() {

@@ -67,7 +67,7 @@ b.ign:2:45: error: overwrite: overwrite must be false if source is unspecified [
 		{
 			Why:   "there is no such version",
 			Fires: "ignition: {version: 3.6.0}\n",
-			Want:  `a.ign:1:21: error: there is no Ignition 3.6.0 [ignition-version]`,
+			Want:  `a.ign:1:21: error: Ignition has no version 3.6.0 [ignition-version]`,
 			But:   "3.5.0 is the newest",
 			Near:  "ignition: {version: 3.5.0}\n",
 		},

@@ -129,7 +129,7 @@ type forwarded struct {
 	why error // the kubelet's
 }
 
-// hear waits for what the kubelet says of the connection, which ends it.
+// hear waits for an error of the kubelet, and ends the connection with it.
 func (s *forwarded) hear() {
 	if text, err := io.ReadAll(io.LimitReader(s.problems, 1<<10)); err == nil && len(text) > 0 {
 		s.mu.Lock()

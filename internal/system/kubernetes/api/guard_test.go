@@ -105,7 +105,7 @@ func (tr *guardTrial) news(kind, name string, version int) {
 	tr.passed(now, m.version)
 }
 
-// says returns what was put on record, in a line.
+// says returns the recorded events in a line.
 func (tr *guardTrial) says() string {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()

@@ -103,7 +103,7 @@ type target struct {
 	slot                 string // "" where it fills none, or another object makes it
 	iteration            int    // of its job, -1 for none
 	version              int64
-	rolled               bool // its pods are those of its present template, or it has none
+	rolled               bool // all its pods come from its present template, or it has no pods
 }
 
 // Changed implements api.Handler.
@@ -151,7 +151,7 @@ func rolledOut(object []byte) bool {
 	return (!updates || get("status.updatedReplicas") == wanted) && get("status.replicas") == wanted && get("status.readyReplicas") == wanted
 }
 
-// rolling counts the changed objects whose pods are not yet those of their new template, with the name of one.
+// rolling counts the changed objects that still have pods of an older template. It returns the name of one.
 func (c *chosen) rolling() (n int, name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

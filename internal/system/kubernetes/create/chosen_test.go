@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A controller has rolled out what a patch has changed once all its pods are those of the new template.
+// A controller has rolled out a patch once all its pods come from the new template.
 func TestRolledOut(t *testing.T) {
 	const deployment = `{"metadata":{"generation":2},"spec":{"replicas":3,"strategy":{"type":"RollingUpdate"},"template":{}},"status":{"observedGeneration":2,"replicas":3,"updatedReplicas":3,"readyReplicas":3}}`
 	const daemon = `{"metadata":{"generation":2},"spec":{"updateStrategy":{"type":"RollingUpdate"},"template":{}},"status":{"observedGeneration":2,"desiredNumberScheduled":2,"updatedNumberScheduled":2,"numberReady":2}}`

@@ -25,7 +25,7 @@ type churning struct {
 // churns checks that the objects of a job can churn.
 func churns(job *kubeburner.Job) error {
 	if job.ChurnConfig.On() && slices.ContainsFunc(job.Objects, func(o kubeburner.Object) bool { return o.Group.GC }) {
-		return system.Mistakef("leave out churnConfig, or group.gc", "job %s: its groups are removed, and what is removed cannot churn", job.Name)
+		return system.Mistakef("leave out churnConfig, or group.gc", "job %s: its groups are removed, and removed objects cannot churn", job.Name)
 	}
 	if c := &job.ChurnConfig; c.On() && c.Mode == "namespaces" && (job.Namespace == "" || !job.NamespacedIterations) {
 		return system.Mistakef("use mode: objects, or let the run make namespaces of its own, one for each iteration", "job %s: churnConfig.mode namespaces deletes namespaces of the job's iterations, and it has none", job.Name)
@@ -79,7 +79,7 @@ func (c *churning) plan(x *Script) (parts []part) {
 	makers := x.pacing.makers[c.of.job]
 	choose := func(of *Maker, gvk schema.GroupVersionKind, selector string, later bool, only func(target) bool) {
 		m := of.remover(gvk, selector)
-		m.job.WaitForDeletion = true // what is still there cannot be made again
+		m.job.WaitForDeletion = true // an object that still exists cannot be created again
 		parts = append(parts, part{job: c.of.job, to: 1, chooses: m, only: only, later: later})
 	}
 	again := part{job: c.of.job, again: true}

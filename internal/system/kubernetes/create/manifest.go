@@ -54,7 +54,7 @@ type Maker struct {
 	job      *kubeburner.Job
 	jobIndex int
 	index    int // of the entry
-	first    int // index of its first document among those of the job, which kube-burner's label counts
+	first    int // index of its first document in the job, for kube-burner's label
 	docs     int
 	template *kubeburner.Template
 	ids      prepared.Identity

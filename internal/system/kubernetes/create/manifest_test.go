@@ -136,7 +136,7 @@ func TestCountOf(t *testing.T) {
 	}
 }
 
-// The label kube-burner.io/index counts documents, without those of entries that make nothing; the iteration of a
+// The label kube-burner.io/index counts documents, without entries that make nothing; the iteration of a
 // template counts how often its object was made before, that of the label counts all iterations.
 func TestLabelsCountAsThere(t *testing.T) {
 	mapper := meta.NewDefaultRESTMapper(nil)

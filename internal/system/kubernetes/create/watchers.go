@@ -36,7 +36,7 @@ func (r *Rendering) extraWatches(job *kubeburner.Job) (list []extraWatch, err er
 	return list, nil
 }
 
-// openWatches opens the extra watches of a job, until those of the next one are opened.
+// openWatches opens the extra watches of a job. They stay open until the next job opens its own.
 func (x *Script) openWatches(ctx context.Context, job int) error {
 	if x.watches != nil && x.watched == job {
 		return nil

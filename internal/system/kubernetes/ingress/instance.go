@@ -124,7 +124,8 @@ func (i *instance) live(ctx context.Context) {
 	}
 }
 
-// await asks until it is there. What says what is waited for; ask says why not yet.
+// await calls ask until it reports that the thing is there. The parameter what names the thing; ask returns why
+// it is not there yet.
 func (i *instance) await(ctx context.Context, what string, ask func() (why string, there bool, err error)) error {
 	i.show("waiting for " + what)
 	bound := awaitBound
@@ -246,7 +247,7 @@ func (i *instance) leave() {
 // program waits for the first right answer to every client, and measures how long that takes.
 func (i *instance) program(ctx context.Context, s *site) error {
 	began := i.Rec.Clock.Now()
-	order := clients.Order{Server: s.server, Trust: s.trust, Plan: s.withHost().plan(0)}
+	order := clients.Order{Server: s.server, Trust: s.trust, Plan: s.plan(0)}
 	order.Schedule.Timeout = askBound
 	for _, c := range i.fleet.Clients {
 		err := i.await(ctx, fmt.Sprintf("the first right answer of %s to %s", s.way(), c.Name), func() (string, bool, error) {
@@ -264,13 +265,6 @@ func (i *instance) program(ctx context.Context, s *site) error {
 	return nil
 }
 
-// withHost returns the settings with the host name that the way has got.
-func (s *site) withHost() *settings {
-	one := *s.settings
-	one.host = s.host
-	return &one
-}
-
 // Describe implements system.Target.
 func (i *instance) Describe(ctx context.Context) (record.Environment, error) {
 	version, err := i.Version(ctx)
@@ -280,7 +274,7 @@ func (i *instance) Describe(ctx context.Context) (record.Environment, error) {
 	env := record.Environment{
 		Start: i.Rec.Clock.Start(), Target: i.Naming(), Elsewhere: i.Lab() == nil,
 		Fidelity: record.Fidelity{ControlPlane: record.Real, Nodes: record.Real, Containers: record.Real, Guests: record.None, Notes: []string{
-			"requests were sent by pods of the cluster, and nothing was seen of what was loaded but its answers",
+			"pods of the cluster sent the requests; only the answers were observed",
 		}},
 		Facts:  facts(version, i.arms[""], slices.MaxFunc(slices.Collect(maps.Values(i.Arms)), func(a, b *site) int { return cmp.Compare(a.programmed, b.programmed) }).programmed),
 		Places: &record.Places{Place: clientNoun(), Facts: clientFacts()},
@@ -328,12 +322,12 @@ func (i *instance) start(ctx context.Context, one *site, _ *system.Level) (local
 	}
 	noun := clientNoun()
 	i.Rec.Emit(&record.Place{Set: names, Noun: &noun, Meant: true})
-	return &step{instance: i, site: one, rate: i.bound(one.settings), was: make(map[string]clients.Use)}, nil
+	return &step{instance: i, site: one, rate: i.bound(&one.settings), was: make(map[string]clients.Use)}, nil
 }
 
 // Stream implements local.Load.
 func (s *step) Stream(ctx context.Context, schedule streams.Schedule) error {
-	order := clients.Order{Server: s.site.server, Trust: s.site.trust, Plan: s.site.withHost().plan(s.rate), Seed: s.Seed, Schedule: schedule}
+	order := clients.Order{Server: s.site.server, Trust: s.site.trust, Plan: s.site.plan(s.rate), Seed: s.Seed, Schedule: schedule}
 	began, due, answered := s.Rec.Clock.Now(), 0, 0
 	err := s.fleet.Stream(ctx, order, func(w *record.Window) {
 		if !w.WarmUp {
@@ -343,6 +337,9 @@ func (s *step) Stream(ctx context.Context, schedule streams.Schedule) error {
 	}, func(client, why string) {
 		s.Rec.Emit(&record.Place{Place: client, State: record.PlaceGone, What: "was lost: " + why})
 	})
+	for _, r := range s.fleet.Recorded() {
+		s.Rec.Emit(&r)
+	}
 	seconds := (s.Rec.Clock.Now() - began).Seconds()
 	for _, u := range s.fleet.Uses() {
 		if u.Wanted > mostDemand*seconds*share(u) || u.Throttled > (1-mostDemand)*seconds {

@@ -30,12 +30,10 @@ const (
 	partBackEnd = "back-end"
 )
 
-// site is a way to back ends that the run has made, of one arm.
+// site holds the settings of an arm, with the server and host name that its way was given.
 type site struct {
-	*settings
-	name   string // of its objects
-	server string // address, with a port
-	host   string
+	settings
+	name string // of its objects
 	// programmed is the time from the first request of the first client to a right answer to every one.
 	programmed time.Duration
 }
@@ -88,13 +86,13 @@ func (i *instance) makeNamespace(ctx context.Context) error {
 
 // makeBackEnds makes the back ends of an arm, their service, and the way to them.
 func (i *instance) makeBackEnds(ctx context.Context, name string, one *settings) (*site, error) {
-	s := &site{settings: one, name: name, server: one.server, host: one.host}
-	if one.via == viaURL {
+	s := &site{settings: *one, name: name}
+	if s.via == viaURL {
 		return s, nil
 	}
-	one.mark = "plimsoll " + i.Run + "\n"
+	s.mark = "plimsoll " + i.Run + "\n"
 	meta := i.meta(name, name)
-	pod := i.pod(name, one.image, "", "serve", "-mark", one.mark, "-size", fmt.Sprint(one.size), "-time", one.took.String(), "-at-once", fmt.Sprint(one.atOnce))
+	pod := i.pod(name, one.image, "", "serve", "-mark", s.mark, "-size", fmt.Sprint(one.size), "-time", one.took.String(), "-at-once", fmt.Sprint(one.atOnce))
 	pod.Labels[labelKind] = partBackEnd
 	pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{PeriodSeconds: 5, ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(backEndPort)}}}
 	typed := i.Client().Typed
@@ -251,7 +249,7 @@ func (i *instance) post(ctx context.Context, path string, object any) error {
 	var buf bytes.Buffer
 	r, err := i.Client().Do(ctx, http.MethodPost, path, nil, "application/json", text, &buf)
 	if err == nil && r.Code == http.StatusNotFound {
-		return system.Mistakef("'plimsoll check' lists what the cluster has", "the cluster does not know %s", strings.SplitN(path, "/namespaces/", 2)[0])
+		return system.Mistakef("install it, or load another way: --set via=service", "the cluster does not know %s", strings.SplitN(path, "/namespaces/", 2)[0])
 	}
 	if err = cmp.Or(err, r.Err()); err != nil {
 		return fmt.Errorf("create %s: %w", path, i.Client().Unreachable(err))

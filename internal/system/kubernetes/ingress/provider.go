@@ -1,5 +1,5 @@
-// Package ingress loads what takes requests in a cluster, by clients in pods of it: a service, an ingress, a
-// route of a gateway or of OpenShift, with back ends of the run's own, or a URL.
+// Package ingress loads a service, an ingress, a route of a gateway or of OpenShift, or a URL, from pods of the
+// cluster. The run makes the back ends, except for a URL.
 package ingress
 
 import (
@@ -44,7 +44,7 @@ const (
 	viaURL     = "url"
 )
 
-const sourceClients = "clients" // names what is read of the clients, among the sources of samples
+const sourceClients = "clients" // source of the clients' readings
 
 // requests returns the kind of object of the load.
 func requests() record.ObjectKind {
@@ -64,7 +64,7 @@ const mostDemand = 0.9 // of the processor time that a client may have, from whi
 
 func clientNoun() record.Noun { return record.Noun{One: "client", Many: "clients"} }
 
-// facts returns what a record says of the load; nil is for the declaration.
+// facts returns the facts of the record; a nil arm gives the declaration.
 func facts(version string, one *settings, programmed time.Duration) []record.Fact {
 	if one == nil {
 		one = new(settings)
@@ -218,6 +218,7 @@ type settings struct {
 	nodes                                         map[string]string
 	rate                                          int // requests a second at most, 0 for none
 	keepAlive, random                             bool
+	recorded                                      int // requests that each client keeps one by one
 }
 
 // way says how requests get to the back ends.
@@ -246,7 +247,7 @@ func (s *settings) backEndsText() string {
 	return text
 }
 
-// read reads what the plan says. Nothing is asked of the cluster.
+// read reads the settings of all arms from the plan. It sends no request to the cluster.
 func read(r system.Request) (map[string]*settings, error) {
 	arms := make(map[string]*settings)
 	err := r.EachArm(func(arm string, given map[string]string) error {
@@ -276,7 +277,7 @@ func settingsOf(p workload.Params, images string) (*settings, error) {
 	s := &settings{
 		via: p.Get("via"), host: p.Get("host"), class: p.Get("class"), gateway: p.Get("gateway"), server: p.Get("address"), path: "/",
 		secure: p.Flag("tls"), backEnds: int(p.Int("backEnds")), atOnce: int(p.Int("backEndAtOnce")), size: int(p.Int("responseSize")), took: p.Duration("backEndTime"),
-		cpu: p.Get("clientCPU"), image: p.Get("image"), rate: int(p.Int("maxRate")), keepAlive: p.Flag("keepAlive"), random: p.Get("arrivals") == "random", mark: p.Get("mark"),
+		cpu: p.Get("clientCPU"), image: p.Get("image"), rate: int(p.Int("maxRate")), keepAlive: p.Flag("keepAlive"), random: p.Get("arrivals") == "random", mark: p.Get("mark"), recorded: int(p.Int("recordRequests")),
 	}
 	least, most, bounded := strings.Cut(p.Get("clients"), "..")
 	s.least, _ = strconv.Atoi(least) // the pattern of the parameter
@@ -345,7 +346,7 @@ func (s *settings) parse(text string) error {
 // plan returns the requests of an arm, with so many a second at most.
 func (s *settings) plan(rate int) load.Plan {
 	return load.Plan{
-		Threads: 1, Close: !s.keepAlive, Random: s.random, Pace: float64(rate),
+		Threads: 1, Close: !s.keepAlive, Random: s.random, Pace: float64(rate), Record: s.recorded,
 		Hosts: []load.Host{{Name: s.host, Weight: 1, Requests: []load.Request{{Method: "GET", Path: s.path, Weight: 1, Want: []byte(s.mark)}}}},
 	}
 }

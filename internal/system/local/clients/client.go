@@ -120,7 +120,7 @@ func (c *client) order(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	var mu sync.Mutex // held by who tells
+	var mu sync.Mutex // two goroutines write messages
 	buffer := bufio.NewWriter(w)
 	say := func(t told) {
 		mu.Lock()
@@ -174,12 +174,9 @@ func (c *client) order(w http.ResponseWriter, r *http.Request) {
 	say(told{Progress: &progress, Use: use(), Over: last})
 }
 
-// use reads what this process has used, and what its control group says of its limit.
+// use reads the processor time of this process, and the limit of its control group.
 func use() *Use {
 	u := &Use{Wanted: proc.Wanted(os.Getpid())}
-	for _, t := range proc.Threads(os.Getpid()) {
-		u.Seconds += t.Ran
-	}
 	const group = "/sys/fs/cgroup/" // a container sees its own group there
 	if text, err := os.ReadFile(group + "cpu.stat"); err == nil {
 		for line := range strings.Lines(string(text)) {

@@ -314,13 +314,13 @@ func TestClocksAreBroughtTogether(t *testing.T) {
 	}
 }
 
-// The windows of parts make those of a whole stream: of each part that told of fewer, the rest is lost, and
-// no window is emitted before all parts have told of it or are lost.
+// The windows of the parts add up to one stream. A part that reports fewer windows loses the rest. No window is
+// emitted before every part has reported it or is lost.
 func TestMergedWindowsAddUp(t *testing.T) {
 	s := streams.Schedule{Open: true, Value: 100, Begin: 7e6, Warm: time.Second, Hold: 3 * time.Second, Window: time.Second}
 	for _, tt := range []struct {
 		why  string
-		told []int // windows that each part tells of, in turn, before it ends
+		told []int // number of windows that each part reports before it ends
 		lost []int // in each window
 	}{
 		{"all of them", []int{4, 4, 4}, []int{0, 0, 0, 0}},
@@ -342,7 +342,7 @@ func TestMergedWindowsAddUp(t *testing.T) {
 					}
 				}
 				if most := slices.Min(tt.told); len(windows) > most {
-					t.Errorf("%d windows are out, and a part has told of %d", len(windows), most)
+					t.Errorf("%d windows were emitted, and a part has reported %d", len(windows), most)
 				}
 			}
 			for part := range tt.told {

@@ -115,7 +115,7 @@ type Fleet struct {
 	recorded []record.Request
 }
 
-// part holds the news of a client's part of a stream.
+// part holds the state of one client's part of a stream.
 type part struct {
 	client   *Client
 	progress streams.Progress
@@ -138,9 +138,9 @@ func (f *Fleet) Agree(ctx context.Context) error {
 	return g.Wait()
 }
 
-// Stream has the clients make a stream, after Agree. It emits each window once all clients have told of it,
-// or are lost: then what they were to send counts as lost, lost is called with the client and the reason,
-// and the error is a *streams.UnfinishedError. A client that began too late gives a *streams.VoidError.
+// Stream makes a stream with the clients, after Agree. It emits a window once every client has reported it
+// or is lost. It calls lost for a lost client, counts the requests that this client still had to send as lost,
+// and returns a *streams.UnfinishedError. It returns a *streams.VoidError if a client began too late.
 func (f *Fleet) Stream(ctx context.Context, o Order, emit func(*record.Window), lost func(client, why string)) error {
 	merge := newMerge(o.Schedule, len(f.Clients), f.Clients, emit)
 	f.mu.Lock()
@@ -187,13 +187,13 @@ func (f *Fleet) Stream(ctx context.Context, o Order, emit func(*record.Window), 
 	return errors.Join(failed, f.verdict())
 }
 
-// verdict says what became of the parts.
+// verdict returns the error of the stream, and collects the recorded requests.
 func (f *Fleet) verdict() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.recorded = nil
 	var lost, late []string
-	for _, p := range f.parts {
+	for i, p := range f.parts {
 		switch {
 		case p.over != nil && p.over.Error != "":
 			return fmt.Errorf("%s: %s", p.client.Name, p.over.Error)
@@ -203,7 +203,10 @@ func (f *Fleet) verdict() error {
 			late = append(late, fmt.Sprintf("%s by %v", p.client.Name, p.late.Round(time.Millisecond)))
 		}
 		if p.over != nil {
-			f.recorded = append(f.recorded, p.over.Recorded...)
+			for _, r := range p.over.Recorded {
+				r.Intended, r.Sent, r.Ended = r.Intended-f.offsets[i], r.Sent-f.offsets[i], r.Ended-f.offsets[i]
+				f.recorded = append(f.recorded, r)
+			}
 		}
 	}
 	switch {
@@ -215,11 +218,11 @@ func (f *Fleet) verdict() error {
 	return nil
 }
 
-// carryOut has a client carry out its order, and returns an error where it is lost.
+// carryOut gives a client its order and follows it to the end. It returns an error if the client is lost.
 func (f *Fleet) carryOut(ctx context.Context, p *part, o Order, window func(*record.Window)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silent := time.AfterFunc(silentFor+max((o.Schedule.Begin-f.Now()).Duration(), 0), func() { cancel(fmt.Errorf("it said nothing for %v", silentFor)) })
+	silent := time.AfterFunc(silentFor, func() { cancel(fmt.Errorf("it said nothing for %v", silentFor)) })
 	defer silent.Stop()
 	cause := func(err error) error {
 		if why := context.Cause(ctx); why != nil {
@@ -276,22 +279,22 @@ func (f *Fleet) Progress() (sum streams.Progress) {
 	return sum
 }
 
-// Recorded returns single requests of the last stream, in the clients' own times.
+// Recorded returns the single requests that each client kept of the last stream.
 func (f *Fleet) Recorded() []record.Request { return f.recorded }
 
-// Uses returns what each client has used since the present or last stream began, by its name.
+// Uses returns the processor time that each client used since the stream began, by the client's name.
 func (f *Fleet) Uses() map[string]Use {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	all := make(map[string]Use, len(f.parts))
 	for _, p := range f.parts {
-		all[p.client.Name] = Use{Seconds: p.use.Seconds - p.was.Seconds, Wanted: p.use.Wanted - p.was.Wanted, Throttled: p.use.Throttled - p.was.Throttled, Limit: p.use.Limit}
+		all[p.client.Name] = Use{Wanted: p.use.Wanted - p.was.Wanted, Throttled: p.use.Throttled - p.was.Throttled, Limit: p.use.Limit}
 	}
 	return all
 }
 
-// merge makes the windows of one stream of those of its parts. Memory is bounded by the windows that some
-// client has told of and another has not.
+// merge adds up the windows of all parts. It holds only the windows that some clients have reported and
+// others have not.
 type merge struct {
 	schedule streams.Schedule
 	clients  []*Client
@@ -302,7 +305,7 @@ type merge struct {
 }
 
 type mergePart struct {
-	windows int // told of
+	windows int // that it has reported
 	over    bool
 	sent    int // of the last window, by which a lost closed loop is counted
 }
@@ -387,8 +390,8 @@ func addTo(counts *map[string]int, kind string, n int) {
 	(*counts)[kind] += n
 }
 
-// end says that a part tells of no more windows. What it was to send until then, and did not tell of, is
-// lost: in a closed loop as much as in its last window, and a request of each of its clients at least.
+// end marks a part as over. Its requests until then that it has not reported are lost. In a closed loop these are
+// as many as in its last window, and at least one for each of its clients.
 func (m *merge) end(part int, until record.Micros) error {
 	p := &m.parts[part]
 	for ; p.windows < m.all(); p.windows++ {
@@ -417,7 +420,7 @@ func (m *merge) due(part int, from, to record.Micros) int {
 	return before(to) - before(from)
 }
 
-// flush emits the windows that all parts have told of, or tell no more of.
+// flush emits the windows that every part has reported, or no longer will.
 func (m *merge) flush() error {
 	for len(m.open) > 0 && !slices.ContainsFunc(m.parts, func(p mergePart) bool { return !p.over && p.windows <= m.emitted }) {
 		w := m.open[0]

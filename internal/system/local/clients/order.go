@@ -1,8 +1,8 @@
 // Package clients makes one load by many clients elsewhere, such as pods. Each sends its part of a schedule
-// with the generator of package load, and tells of windows as they end. A Fleet gives the orders, and
-// merges the windows into those of one generator.
+// with the generator of package load, and reports its windows as they end. A Fleet gives the orders, and merges
+// the windows of all clients.
 //
-// A client knows its own clock alone, which is never set. The fleet measures by round trips how far it is
+// A client uses its own clock, which nobody sets. The fleet measures by round trips how far it is
 // from its own, so that all begin at one moment.
 package clients
 
@@ -56,10 +56,10 @@ func (t *Trust) config(hosts int) (*tls.Config, error) {
 const (
 	pathClock = "/clock" // answers with a told
 	pathAsk   = "/ask"   // takes an order, makes one request of it, and answers with a told
-	pathOrder = "/order" // takes an order, and answers with a line of JSON for each told until Over
+	pathOrder = "/order" // takes an order, and answers with lines of JSON, one told each, until Over
 )
 
-// told holds a client's news.
+// told is one message of a client.
 type told struct {
 	Clock    record.Micros     // now, since the client began
 	Began    *record.Micros    // when it could begin, once
@@ -77,12 +77,11 @@ type over struct {
 	Recorded []record.Request
 }
 
-// Use sums up the processor time of a client so far.
+// Use holds the processor time of a client since it started.
 type Use struct {
-	Seconds   float64 // that its threads ran
-	Wanted    float64 // that they ran or waited for a processor
-	Throttled float64 // that its limit of processor time held it back
-	Limit     float64 // processors that its limit allows, 0 for none
+	Wanted    float64 // seconds in which its threads ran or waited for a processor
+	Throttled float64 // seconds in which its CPU limit stopped it
+	Limit     float64 // CPU limit in processors, 0 for none
 }
 
 const (

@@ -158,8 +158,8 @@ func TestWhatKubeBurnerRefuses(t *testing.T) {
 		{"run in/far.yml --dry-run --allow .", process.ExitPass, []string{"1 ConfigMap"}},
 		{"run in/default.yml --allow . --out d --lab " + p.Lab, process.ExitUsage, []string{"namespace default exists", "--namespace default"}},
 		{"run once.yml --dry-run --set jobs.0.jobIteration=2", process.ExitUsage, []string{`did you mean "jobIterations"?`}},
-		{"kube-burner init -c mising.yml --lab " + p.Lab, 1, []string{"there is no file mising.yml"}},
-		{"kube-burner init -c once.yml --log-level loud --lab " + p.Lab, 1, []string{`there is no level "loud"`}},
+		{"kube-burner init -c mising.yml --lab " + p.Lab, 1, []string{"no such file: mising.yml"}},
+		{"kube-burner init -c once.yml --log-level loud --lab " + p.Lab, 1, []string{`"loud" is not a level`}},
 		{"kube-burner init -c once.yml --log-level=debug --dry-run", 0, []string{"1 ConfigMap"}},
 		{"check ./accounts.yml --lab " + p.Lab, process.ExitPass, nil},
 	} {

@@ -495,7 +495,7 @@ func TestConfigurationsThatCannotRun(t *testing.T) {
 		{"a variable that is not set", "run mixed.yml", []string{`mixed.yml:11:`, `the template needs "ITERATIONS", which is not set`}},
 		{"a variable that it does not ask for", "run mixed.yml --set ITERATION=3", []string{`did you mean "ITERATIONS"?`}},
 		{"a text where a number is wanted", "run mixed.yml --set ITERATIONS=few", []string{"mixed.yml:11", "jobIterations"}},
-		{"what is not served, all of it", "run churn.yml", []string{"churn.yml:4:", "hooks: is not served yet"}},
+		{"everything that is not served", "run churn.yml", []string{"churn.yml:4:", "hooks: is not served yet"}},
 		{"churn of nothing, and of more than there is", "run percent.yml", []string{"percent.yml:3:37: jobs[0].churnConfig.percent: must be between 1 and 100", "percent.yml:6:37: jobs[1].churnConfig.percent: must be between 0 and 100, is 200"}},
 		{"waits that cannot be", "run jq.yml", []string{"jq.yml:3:", `the jq expression ".a |" is not valid`, "what being ready means for a Widget is unknown"}},
 		{"a template elsewhere", "run outside.yml", []string{"outside.yml:3:", "lies outside the configuration's directory"}},
