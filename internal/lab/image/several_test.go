@@ -143,7 +143,7 @@ func TestAnIndexOfAReleaseReachesARegistry(t *testing.T) {
 		t.Errorf("without its authority: %v", err)
 	}
 	to.Authority = []byte("no PEM")
-	if err := Push(t.Context(), saved[0].Made, reference, to); err == nil || !strings.Contains(err.Error(), "no PEM file") {
+	if err := Push(t.Context(), saved[0].Made, reference, to); err == nil || !strings.Contains(err.Error(), "not a PEM file") {
 		t.Errorf("with no certificate: %v", err)
 	}
 	to.Authority = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})

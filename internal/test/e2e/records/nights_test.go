@@ -71,7 +71,7 @@ func TestBaseline(t *testing.T) {
 			{"a higher line", process.ExitPass, limit("50", "7", "--baseline", "4"), "7 is better than 4", nil},
 			{"a plan that is not comparable", process.ExitInconclusive, limit("33", "8", "--baseline", "4", "--hold", "90ms"), "hold (", nil},
 			{"another question has no earlier night", process.ExitPass, []string{"sweep", "simulated", "--levels", "5", "--out", at("9"), "--baseline", "last"}, "this one is the first", nil},
-			{"a name that is not there", process.ExitUsage, limit("33", "x", "--baseline", "none"), "there is no record none, here or in ", nil},
+			{"a name that is not there", process.ExitUsage, limit("33", "x", "--baseline", "none"), "no such record: none, neither here nor in ", nil},
 			{"a file", process.ExitUsage, limit("33", "x", "--baseline", filepath.Join(at("1"), record.ResultFile)), "--baseline: ", nil},
 			{"another axis", process.ExitUsage, []string{"limit", "simulated", "--axis", "rate", "--out", at("x"), "--baseline", "1"}, "along rate", nil},
 			{"a resumed run", process.ExitUsage, []string{"run", "--resume", at("1"), "--baseline", "2"}, "'plimsoll compare BASELINE ", nil},
