@@ -197,24 +197,9 @@ func (w *world) reportMachine(ctx context.Context, vm *kubevirt.VirtualMachine, 
 	} else if vmi != nil {
 		ready.Reason, ready.Message = "GuestNotRunning", "Guest VM is not reported as running"
 	}
-	i := slices.IndexFunc(s.Conditions, func(c kubevirt.VirtualMachineCondition) bool { return c.Type == ready.Type })
-	if i < 0 {
-		ready.LastTransitionTime = metav1.Now()
-		s.Conditions = append(s.Conditions, ready)
-	} else {
-		was := s.Conditions[i]
-		if ready.LastTransitionTime = was.LastTransitionTime; was.Status != ready.Status {
-			ready.LastTransitionTime = metav1.Now()
-		}
-		s.Conditions[i] = ready
-	}
-	s.Conditions = slices.DeleteFunc(s.Conditions, func(c kubevirt.VirtualMachineCondition) bool {
-		return c.Type == kubevirt.VirtualMachineRestartRequired && !outgrown(vm, vmi)
-	})
-	if outgrown(vm, vmi) && !slices.ContainsFunc(s.Conditions, func(c kubevirt.VirtualMachineCondition) bool { return c.Type == kubevirt.VirtualMachineRestartRequired }) {
-		s.Conditions = append(s.Conditions, kubevirt.VirtualMachineCondition{Type: kubevirt.VirtualMachineRestartRequired, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now(),
-			Reason: "RestartRequired", Message: "a non-live-updatable field was changed in the template spec"})
-	}
+	report(s, ready, true)
+	report(s, kubevirt.VirtualMachineCondition{Type: kubevirt.VirtualMachinePaused, Status: corev1.ConditionTrue}, vmi != nil && instanceIs(vmi, kubevirt.VirtualMachineInstancePaused))
+	report(s, kubevirt.VirtualMachineCondition{Type: kubevirt.VirtualMachineRestartRequired, Status: corev1.ConditionTrue, Reason: "RestartRequired", Message: "a non-live-updatable field was changed in the template spec"}, outgrown(vm, vmi))
 	if equality.Semantic.DeepEqual(vm.Status, next.Status) {
 		return nil
 	}
@@ -222,6 +207,23 @@ func (w *world) reportMachine(ctx context.Context, vm *kubevirt.VirtualMachine, 
 		return fmt.Errorf("report on machine: %w", err)
 	}
 	return nil
+}
+
+// report sets a condition of a machine, or removes it.
+func report(s *kubevirt.VirtualMachineStatus, c kubevirt.VirtualMachineCondition, there bool) {
+	c.LastTransitionTime = metav1.Now()
+	i := slices.IndexFunc(s.Conditions, func(was kubevirt.VirtualMachineCondition) bool { return was.Type == c.Type })
+	switch {
+	case i < 0 && there:
+		s.Conditions = append(s.Conditions, c)
+	case i >= 0 && !there:
+		s.Conditions = slices.Delete(s.Conditions, i, i+1)
+	case i >= 0:
+		if was := s.Conditions[i]; was.Status == c.Status {
+			c.LastTransitionTime = was.LastTransitionTime
+		}
+		s.Conditions[i] = c
+	}
 }
 
 // outgrown reports whether a machine has another size than its instance: a restart applies it.

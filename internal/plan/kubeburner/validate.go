@@ -120,13 +120,7 @@ func (v *validator) object(path string, o *Object, jobType JobType) {
 			"application/json-patch+json", "application/merge-patch+json",
 			"application/strategic-merge-patch+json", "application/apply-patch+yaml"})
 	case KubeVirt:
-		v.Word(path+".kubeVirtOp", o.KubeVirtOp, []string{"start", "stop", "restart", "pause", "unpause", "migrate",
-			"add-volume", "remove-volume"})
-		if o.KubeVirtOp == "add-volume" || o.KubeVirtOp == "remove-volume" {
-			if _, ok := o.InputVars["volumeName"]; !ok {
-				v.Fail(path+".inputVars.volumeName", "is missing: %s needs it", o.KubeVirtOp)
-			}
-		}
+		v.ofMachines(path, o)
 	}
 }
 
@@ -221,9 +215,13 @@ func Default(c *Config) {
 	for i := range c.Jobs {
 		j := &c.Jobs[i]
 		fill(c, strictyaml.Index("jobs", i)+".maxWaitTimeout", &j.MaxWaitTimeout, c.Global.Timeout)
-		if j.JobType == Delete {
-			// A delete job always handles its objects once, in order, and waits for their deletion.
+		switch j.JobType {
+		case Delete: // always handles its objects once, in order, and waits for their deletion
 			j.JobIterations, j.WaitWhenFinished, j.ExecutionMode = 1, false, Sequential
+		case Read:
+			j.ExecutionMode = Sequential
+		case KubeVirt:
+			c.forMachines(strictyaml.Index("jobs", i), j)
 		}
 	}
 	for i := range c.MetricsEndpoints {
@@ -332,7 +330,6 @@ func (c *Config) allMeasurements() []Measurement {
 }
 
 func (u *served) job(path string, j *Job) {
-	u.refuses(j.JobType == KubeVirt, path+".jobType", "no operations on machines are run", "")
 	creates := j.Creates()
 	u.takes(creates && j.ExecutionMode == Sequential, path+".executionMode", "it is of jobs that work on objects: a create job makes its own side by side, by its qps")
 	u.takes(!creates && !u.At.Has(path+".qps"), path, "it states no qps, and makes 5 requests a second")

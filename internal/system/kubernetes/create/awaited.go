@@ -143,6 +143,15 @@ func (a *awaited) Missing(_ record.Micros, gone []api.Identity) {
 	}
 }
 
+// expect notes that an object of a kind was made, of which there may be no news yet.
+func (a *awaited) expect(kind, name string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, known := a.unmet[name]; a.kind == kind && !known {
+		a.unmet[name] = "there is no news of it"
+	}
+}
+
 // missing counts the awaited objects that are not ready, and says what the first ones lack.
 func (a *awaited) missing() (n int, lacks []string) {
 	a.mu.Lock()

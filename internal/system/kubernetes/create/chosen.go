@@ -96,6 +96,7 @@ type chosen struct {
 	there   map[string]target // by UID
 	leaving map[string]bool   // by UID, the deleted ones
 	patched map[string]int64  // by UID, the version of the changed object
+	before  map[string]string // by UID, since when a restarted machine was ready; "" once it was seen not ready
 }
 
 type target struct {
@@ -103,7 +104,8 @@ type target struct {
 	slot                 string // "" where it fills none, or another object makes it
 	iteration            int    // of its job, -1 for none
 	version              int64
-	rolled               bool // all its pods come from its present template, or it has no pods
+	rolled               bool   // all its pods come from its present template, or it has no pods
+	ready                string // since when it has the condition Ready; "" without it
 }
 
 // Changed implements api.Handler.
@@ -120,8 +122,14 @@ func (c *chosen) Changed(_ record.Micros, kind string, object []byte) error {
 		t.iteration = int(label.Int())
 	}
 	t.version, t.rolled = gjson.GetBytes(object, "metadata.resourceVersion").Int(), rolledOut(object)
+	if ready := gjson.GetBytes(object, `status.conditions.#(type=="Ready")`); ready.Get("status").Str == "True" {
+		t.ready = cmp.Or(ready.Get("lastTransitionTime").Str, "ready")
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if _, restarts := c.before[t.uid]; restarts && t.ready == "" {
+		c.before[t.uid] = ""
+	}
 	if kind == api.EventDeleted {
 		delete(c.there, t.uid)
 		return nil
@@ -151,12 +159,18 @@ func rolledOut(object []byte) bool {
 	return (!updates || get("status.updatedReplicas") == wanted) && get("status.replicas") == wanted && get("status.readyReplicas") == wanted
 }
 
-// rolling counts the changed objects that still have pods of an older template. It returns the name of one.
+// rolling counts the changed objects that still have pods of an older template, and the restarted machines that
+// are not ready again. It returns the name of one.
 func (c *chosen) rolling() (n int, name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for uid, version := range c.patched {
 		if t, there := c.there[uid]; there && (t.version < version || !t.rolled) {
+			n, name = n+1, api.ObjectName(t.namespace, t.name)
+		}
+	}
+	for uid, before := range c.before {
+		if t, there := c.there[uid]; there && (t.ready == "" || t.ready == before) {
 			n, name = n+1, api.ObjectName(t.namespace, t.name)
 		}
 	}
@@ -199,6 +213,13 @@ func (c *chosen) asked(uid string) {
 	c.leaving[uid] = true
 }
 
+// unasked notes that an object will not be restarted.
+func (c *chosen) unasked(uid string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.before, uid)
+}
+
 // changed notes the version that an object has after a request.
 func (c *chosen) changed(uid string, body []byte) {
 	object, err := api.MetadataOf(body)
@@ -219,7 +240,7 @@ type asking struct {
 }
 
 // askings returns the requests of a part to the objects that it has chosen.
-func (p *part) askings() (slots []PlannedSlot, err error) {
+func (p *part) askings(ctx context.Context, s *Sender) (slots []PlannedSlot, err error) {
 	m, from := p.chooses, p.chosen
 	for i := p.from; i < p.to; i++ {
 		for k, t := range from.list() {
@@ -227,7 +248,7 @@ func (p *part) askings() (slots []PlannedSlot, err error) {
 				continue
 			}
 			a := &asking{of: from, about: t}
-			verb := string(m.job.JobType)
+			verb := cmp.Or(m.job.Objects[m.index].KubeVirtOp, string(m.job.JobType))
 			a.begins, a.kind, a.namespace, a.name = true, verb+" "+m.chooses.kind, t.namespace, t.name
 			a.slot = fmt.Sprintf("%s/%s of %s.%d", a.kind, api.ObjectName(t.namespace, t.name), m.job.Name, i)
 			a.path = api.Collection(m.chooses.resource.Resource, t.namespace) + "/" + t.name
@@ -242,6 +263,10 @@ func (p *part) askings() (slots []PlannedSlot, err error) {
 					return nil, err
 				}
 				a.answered = func(body []byte) { from.changed(t.uid, body) }
+			case kubeburner.KubeVirt:
+				if err := m.call(ctx, s, a, i); err != nil {
+					return nil, err
+				}
 			}
 			slots = append(slots, PlannedSlot{Slot: kubeburner.Slot{Object: m.index, Iteration: i, Replica: k + 1, Namespace: t.namespace}, maker: m, asking: a})
 		}
@@ -264,22 +289,31 @@ func (m *Maker) patch(iteration int) (contentType string, body []byte, err error
 }
 
 func (s *Sender) ask(ctx context.Context, p PlannedSlot) record.Slot {
-	if about := p.asking.about.slot; p.asking.method != http.MethodGet && s.holdings.filled(about) {
-		s.Emit(&record.Release{Slots: []string{about}, Renewed: true}) // before the first pod is replaced or removed
+	about, o := p.asking.about, &p.maker.job.Objects[p.maker.index]
+	deletes := p.maker.job.JobType == kubeburner.Delete
+	if replaces := deletes || p.maker.job.JobType == kubeburner.Patch || o.Replaces(); replaces && s.holdings.filled(about.slot) {
+		s.Emit(&record.Release{Slots: []string{about.slot}, Renewed: true}) // before the first pod is replaced or removed
+	}
+	if p.asking.units > 0 && s.objects != nil {
+		s.objects.Begin(about.slot)
 	}
 	slot := s.create(ctx, &p.asking.manifest, s.componentOf(p))
 	slot.Iteration = p.Iteration
-	if slot.Outcome != record.SlotCreated || p.asking.method != http.MethodDelete {
+	switch {
+	case slot.Outcome != record.SlotCreated:
+		p.asking.of.unasked(about.uid)
+		return slot
+	case deletes:
+		p.asking.of.asked(about.uid)
+		if p.maker.chooses.kind == "Namespace" {
+			s.holdings.DropSpaces(about.name)
+			s.release(s.holdings.releaseSpace(about.name))
+			return slot
+		}
+		s.holdings.DropStray(p.asking.path)
+	case o.KubeVirtOp != "stop":
 		return slot
 	}
-	p.asking.of.asked(p.asking.about.uid)
-	about := p.asking.about
-	if p.maker.chooses.kind == "Namespace" {
-		s.holdings.DropSpaces(about.name)
-		s.release(s.holdings.releaseSpace(about.name))
-		return slot
-	}
-	s.holdings.DropStray(p.asking.path)
 	if about.slot != "" {
 		s.release(s.holdings.release(about.slot))
 	}

@@ -15,12 +15,18 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/follow"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/kubetest"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
 
 // senderOn creates objects at an API server that answers as handler says.
 func senderOn(t *testing.T, handler http.HandlerFunc) *Sender {
 	t.Helper()
 	common, _ := kubetest.RunOn(t, handler)
+	return senderOf(t, common)
+}
+
+func senderOf(t *testing.T, common *prepared.Run) *Sender {
+	t.Helper()
 	watch, err := follow.NewObserver(common, &follow.Ageing{Run: common}, time.Now, nil, nil)
 	if err != nil {
 		t.Fatal(err)

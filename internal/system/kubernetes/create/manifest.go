@@ -47,6 +47,7 @@ type manifest struct {
 	begins      bool   // says that it is a request, by method, to an object that was set up
 	method      string
 	answered    func(body []byte) // takes the object after the request, or nil
+	contended   bool              // says that a refusal as unprocessable may be one of an overtaken request
 }
 
 // Maker makes the manifests of one entry of a job's objects.
@@ -183,17 +184,22 @@ func (m *Maker) slotLabel(doc int, iteration, replica string) string {
 	return fmt.Sprintf("j%d.o%d.d%d.i%s.r%s", m.jobIndex, m.index, doc, iteration, replica)
 }
 
-// prepare labels a document and converts it to its built-in type, if any; numbers may be marks.
-func (m *Maker) prepare(doc map[string]any, index int, iteration, replica string) (runtime.Object, error) {
-	object := &m.job.Objects[m.index]
+// labels returns the labels of an object of the run by its index in the job.
+func (m *Maker) labels(index int, iteration, replica string) map[string]string {
 	own := kubeburner.Identity{
-		UUID: m.ids.UUID, RunID: m.ids.Run, Job: m.job.Name, Object: m.first + index, Group: object.Group.ID,
+		UUID: m.ids.UUID, RunID: m.ids.Run, Job: m.job.Name, Object: index, Group: m.job.Objects[m.index].Group.ID,
 		Iteration: iteration, Replica: replica,
 	}.Labels()
 	own[api.LabelManagedBy], own[api.LabelRun] = api.ManagedBy, m.ids.Run
+	return own
+}
+
+// prepare labels a document and converts it to its built-in type, if any; numbers may be marks.
+func (m *Maker) prepare(doc map[string]any, index int, iteration, replica string) (runtime.Object, error) {
+	own := m.labels(m.first+index, iteration, replica)
 	pods, perNode := kubeburner.PodsOf(doc)
 	u := unstructured.Unstructured{Object: doc}
-	if m.objects == nil && (pods > 0 || perNode) && u.GetKind() != "Pod" {
+	if m.objects == nil && (pods > 0 || perNode || u.GetKind() == "VirtualMachine") && u.GetKind() != "Pod" { // a machine may be started later
 		own[api.LabelSlot] = m.slotLabel(index, iteration, replica)
 	}
 	if err := kubeburner.InjectLabels(doc, own); err != nil {

@@ -151,6 +151,14 @@ type PlannedSlot struct {
 
 func (p PlannedSlot) group() kubeburner.Group { return p.maker.job.Objects[p.maker.index].Group }
 
+// units returns how many pods the slot asks for.
+func (p PlannedSlot) units() int {
+	if p.asking != nil {
+		return p.asking.units
+	}
+	return p.maker.units
+}
+
 // ofJob returns a job's manifests for the iteration and replica of a slot.
 func (p PlannedSlot) ofJob(name string) (list []manifest, err error) {
 	all := p.maker.all

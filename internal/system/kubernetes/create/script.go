@@ -99,7 +99,7 @@ func (x *Script) more(ctx context.Context) (requests, units int, err error) {
 			return 0, 0, err
 		}
 		if x.present.chooses != nil {
-			if x.present.slots, err = x.present.askings(); err != nil {
+			if x.present.slots, err = x.present.askings(ctx, x.sender); err != nil {
 				return 0, 0, err
 			}
 			// A deletion may find nothing, which its list shows; a read that finds nothing does not pass.
@@ -111,12 +111,12 @@ func (x *Script) more(ctx context.Context) (requests, units int, err error) {
 				}
 			}
 		}
-		if x.present.again {
-			for _, s := range x.present.slots {
-				units += s.maker.units
+		for _, s := range x.present.slots {
+			if x.present.again || s.asking != nil {
+				units += s.units()
 			}
-			x.population.Units += units
 		}
+		x.population.Units += units
 		if n := len(x.present.slots); n > 0 {
 			x.slots = append(x.slots, x.present.slots...)
 			x.pacing.slots = x.slots
@@ -208,7 +208,7 @@ func (x *Script) watch(ctx context.Context) error {
 	}
 	ctx, x.unwatch = context.WithCancel(context.WithoutCancel(ctx))
 	if m := x.present.chooses; m != nil {
-		c := &chosen{there: make(map[string]target), leaving: make(map[string]bool), patched: make(map[string]int64)}
+		c := &chosen{there: make(map[string]target), leaving: make(map[string]bool), patched: make(map[string]int64), before: make(map[string]string)}
 		x.present.chosen = c
 		for _, a := range m.waits {
 			if err := a.follow(ctx, x.sender.Run, x.within, x.sender.fail); err != nil {
@@ -415,7 +415,7 @@ func (p *Pacing) Due(i int) bool {
 	if i+1 < len(p.slots) {
 		p.pause = now + record.MicrosOf(pauseBetween(slot, p.slots[i+1]))
 	}
-	p.asked += slot.maker.units
+	p.asked += slot.units()
 	for _, a := range slot.maker.waits {
 		a.asked.Add(int64(a.perSlot))
 	}

@@ -134,7 +134,7 @@ func (s *Sender) create(ctx context.Context, m *manifest, component string) reco
 			query = url.Values{"fieldManager": {api.ManagedBy}, "force": {"true"}}
 		}
 		r, err := s.Client.Try(rest, cmp.Or(m.method, http.MethodPost), m.path, query, m.contentType, m.body, buf)
-		overtaken := !m.begins && r.Overtaken()
+		overtaken := !m.begins && r.Overtaken() || m.contended && r.Code == http.StatusUnprocessableEntity && slot.Retries < mostOvertaken
 		switch {
 		case err != nil:
 			unsure = true
@@ -258,6 +258,8 @@ func (s *Sender) settle(ctx context.Context, m *manifest, slot record.Slot, answ
 		}
 	}
 }
+
+const mostOvertaken = 10 // further attempts of a contended request
 
 const settleFor = 10 * time.Second // bounds the retries of settle
 

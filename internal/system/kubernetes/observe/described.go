@@ -241,8 +241,9 @@ func (d *Described) Address(p Probe) string {
 // Begin notes that the measured work of an object begins.
 func (d *Described) Begin(now record.Micros, name string) {
 	d.Tracker.Begin(now, name)
-	if o := d.objects[name]; o != nil && !d.spec.Begin.GoesOn {
-		if d.spec.Begin.Drain == nil {
+	begin := d.spec.Begin
+	if o := d.objects[name]; o != nil && (begin == nil || !begin.GoesOn) {
+		if begin == nil || begin.Drain == nil {
 			copy(o.stale, o.uids)
 			o.stale[0] = "" // the object itself stays the same
 		}

@@ -167,9 +167,10 @@ func (t *Tracker) Depart(name string) {
 	}
 }
 
-// Begin notes that the measured work of an object begins, whose milestones count from here.
+// Begin notes that the measured work of an object begins, or begins again: its milestones count from here.
 func (t *Tracker) Begin(now record.Micros, name string) {
-	if o := t.objects[name]; o != nil && o.asleep {
+	if o := t.objects[name]; o != nil {
+		t.count(o, -1)
 		o.asleep, o.reached, o.standing = false, 1<<bitCreated, standing{}
 		t.counts.Moved = now
 	}

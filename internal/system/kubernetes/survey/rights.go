@@ -157,8 +157,20 @@ func (r *rights) waited(apiVersion, kind string) {
 func (r *rights) chosen(job kubeburner.JobType, o *kubeburner.Object) {
 	verb := map[kubeburner.JobType]string{kubeburner.Delete: "delete", kubeburner.Read: "get", kubeburner.Patch: "patch"}[job]
 	if resource, where := r.of(o.APIVersion, o.Kind); resource != "" {
+		const does = "does what a job of the configuration does"
 		r.need("finds the objects that a job of the configuration works on", where, resource, "list", "watch")
-		r.need("does what a job of the configuration does", where, resource, verb)
+		switch of, sub := o.Call(); {
+		case verb != "":
+			r.need(does, where, resource, verb)
+		case sub == "":
+			r.need(does, where, of+".kubevirt.io", "create")
+			r.want("removes migrations that lie outside of the run's namespaces", where, of+".kubevirt.io", "delete")
+		default:
+			r.need(does, where, of+"/"+sub+".subresources.kubevirt.io", "update")
+		}
+		if o.KubeVirtOp == "add-volume" {
+			r.want("tells a disk from a claim, to add it as a volume", where, "datavolumes.cdi.kubevirt.io", "get")
+		}
 	}
 }
 

@@ -319,3 +319,60 @@ func TestFaultsOfVirtualMachines(t *testing.T) {
 	}
 	p.LeavesNoProcess(t)
 }
+
+// operations is a configuration of kube-burner whose jobs take machines through all that KubeVirt serves.
+var operations = map[string]string{
+	"life.yml": `jobs:
+- {name: machines, jobIterations: 2, qps: 20, burst: 20, namespace: life, objects: [{objectTemplate: vm.yml, inputVars: {run: Always}}, {objectTemplate: claim.yml, wait: false}]}
+- {name: stop, jobType: kubevirt, qps: 20, burst: 20, objects: [{kubeVirtOp: stop, labelSelector: {kube-burner.io/job: machines}}]}
+- {name: start, jobType: kubevirt, qps: 20, burst: 20, objects: [{kubeVirtOp: start, labelSelector: {kube-burner.io/job: machines}}]}
+- {name: restart, jobType: kubevirt, qps: 20, burst: 20, jobIterations: 2, objects: [{kubeVirtOp: restart, labelSelector: {kube-burner.io/job: machines}, inputVars: {force: true}}]}
+- {name: pause, jobType: kubevirt, qps: 20, burst: 20, jobIterations: 2, objectWait: true, objects: [{kubeVirtOp: pause, labelSelector: {kube-burner.io/job: machines}}, {kubeVirtOp: unpause, labelSelector: {kube-burner.io/job: machines}}]}
+- {name: migrate, jobType: kubevirt, qps: 20, burst: 20, objects: [{kubeVirtOp: migrate, labelSelector: {kube-burner.io/job: machines}}]}
+- {name: volumes, jobType: kubevirt, qps: 20, burst: 20, objectWait: true, objects: [{kubeVirtOp: add-volume, labelSelector: {kube-burner.io/job: machines}, inputVars: {volumeName: more, persist: true}}, {kubeVirtOp: remove-volume, labelSelector: {kube-burner.io/job: machines}, inputVars: {volumeName: more, persist: true}}]}
+- {name: halted, jobIterations: 2, qps: 20, burst: 20, namespace: halted, objects: [{objectTemplate: vm.yml, wait: false, inputVars: {run: Halted}}]}
+- {name: begin, jobType: kubevirt, qps: 20, burst: 20, objects: [{kubeVirtOp: start, labelSelector: {kube-burner.io/job: halted}}]}
+- {name: remove, jobType: delete, qps: 20, burst: 20, objects: [{kind: VirtualMachine, apiVersion: kubevirt.io/v1, labelSelector: {kube-burner.io/job: halted}}]}
+`,
+	"vm.yml": `apiVersion: kubevirt.io/v1
+kind: VirtualMachine
+metadata: {name: 'vm-{{.Iteration}}'}
+spec:
+  runStrategy: {{.run}}
+  template:
+    metadata: {labels: {plimsoll.dev/os: fedora}}
+    spec:
+      evictionStrategy: LiveMigrate
+      terminationGracePeriodSeconds: 0
+      domain:
+        resources: {requests: {memory: 128Mi, cpu: 100m}}
+        devices: {disks: [{name: root, disk: {bus: virtio}}], interfaces: [{name: default, masquerade: {}}]}
+      networks: [{name: default, pod: {}}]
+      volumes: [{name: root, containerDisk: {image: fedora}}]
+`,
+	"claim.yml": "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: more}\nspec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}}\n",
+}
+
+// Jobs of kube-burner's type kubevirt take machines through their life: each request is accounted for, each end is
+// awaited, and what was stopped on purpose is not missed.
+func TestOperationsOnMachines(t *testing.T) {
+	t.Parallel()
+	p := suite.Program(t)
+	for name, text := range operations {
+		if err := os.WriteFile(filepath.Join(p.Dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := p.RunTo(t, "life", "run", "life.yml", "--lab-virt", "shutdown=20s,migrateFedora=20s", "--lab-nodes", "3", "--lab-time-scale", "20")
+	r := p.Result(t, "life")
+	if got.Code != process.ExitPass && got.Code != process.ExitInvalid || len(r.Steps) != 10 { // beside other tests
+		t.Fatalf("exit code %d, %d steps\n%s%s", got.Code, len(r.Steps), got.Stdout, got.Stderr)
+	}
+	for i, want := range []struct{ requests, pods int }{{4, 2}, {2, 0}, {2, 2}, {4, 2}, {8, 2}, {2, 2}, {4, 2}, {2, 2}, {2, 4}, {2, 2}} {
+		s := r.Steps[i]
+		if s.APIRequests.N != want.requests || s.APIRequests.Failed != 0 || s.Objects.Ready != want.pods {
+			t.Errorf("job %d: %d requests, %d failed, %d of %d pods ready; want %+v: %v", i+1, s.APIRequests.N, s.APIRequests.Failed, s.Objects.Ready, s.Objects.Intended, want, s.Reasons)
+		}
+	}
+	p.LeavesNoProcess(t)
+}
