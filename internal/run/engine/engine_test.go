@@ -51,6 +51,8 @@ type fake struct {
 	// atOnce and due are those of its batches.
 	atOnce bool
 	due    func(f *fake, i int) bool
+	// more holds how many requests each further part of a batch has.
+	more []int
 	// mute says since when nothing at all is answered, 0 for never.
 	mute  time.Duration
 	raise func(now time.Duration) error
@@ -95,8 +97,19 @@ func (f *fake) Raise(_ context.Context, asked system.Level) (system.Batch, error
 	if f.due != nil {
 		due = func(i int) bool { return f.due(f, i) }
 	}
+	var more func(context.Context) (int, int, error)
+	if rest := f.more; rest != nil {
+		more = func(context.Context) (int, int, error) {
+			if len(rest) == 0 {
+				return 0, 0, nil
+			}
+			part := rest[0]
+			rest, f.asked = rest[1:], f.asked+part
+			return part, part, nil
+		}
+	}
 	return system.Batch{
-		AtOnce: f.atOnce, Due: due, Requests: n, Units: n, Reached: level, Spread: system.Spread{Places: 2, Others: 3, Least: 4, Most: 5},
+		AtOnce: f.atOnce, Due: due, More: more, Requests: n, Units: n, Reached: level, Spread: system.Spread{Places: 2, Others: 3, Least: 4, Most: 5},
 		Send: func(ctx context.Context, i int) record.Slot { return f.send(ctx, first+i) },
 	}, nil
 }
@@ -587,6 +600,32 @@ func TestAGuardTripsInTheLastMoment(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Further parts of a load count like its first one: they are made, waited for and told.
+func TestEachPartOfALoadCounts(t *testing.T) {
+	bubble(t, func(t *testing.T, tr *trial) {
+		var waiting Status
+		tr.options.Watch = func(s Status) {
+			if s.Stage == StageWaiting {
+				waiting = s
+			}
+		}
+		tr.target.more = []int{20, 5}
+		tr.target.fate = func(object int) fate {
+			if object >= 30 {
+				return neverTells
+			}
+			return arrives
+		}
+		ending, err := tr.Run(context.Background(), whole(10))
+		if n := len(tr.sink.slots()); ending != record.EndTimeout || err != nil || n != 35 {
+			t.Errorf("%s, %v, %d requests on record: want a timeout, because five of 35 objects never come", ending, err, n)
+		}
+		if waiting.Requests != 35 || waiting.Units != 35 || waiting.Unasked != 0 || waiting.Progress.There != 30 {
+			t.Errorf("%d requests, %d units, %d of them not asked for, %d there: want 35, 35, 0 and 30", waiting.Requests, waiting.Units, waiting.Unasked, waiting.Progress.There)
+		}
+	})
 }
 
 // What a template asks for besides its last object counts like it: on record,
