@@ -628,6 +628,26 @@ func TestEachPartOfALoadCounts(t *testing.T) {
 	})
 }
 
+// An arrival that found no place in flight is told as asked for, and its object is not
+// awaited until the timeout.
+func TestDroppedArrivalsAreNotAwaited(t *testing.T) {
+	bubble(t, func(t *testing.T, tr *trial) {
+		var waiting Status
+		tr.options.Open, tr.options.MaxInFlight = true, 1
+		tr.options.Watch = func(s Status) {
+			if s.Stage == StageWaiting {
+				waiting = s
+			}
+		}
+		tr.target.service = constant(8 * time.Second)
+		began := time.Now()
+		ending, err := tr.Run(context.Background(), whole(1))
+		if ending != record.EndStalled || err != nil || time.Since(began) > 50*time.Second || waiting.Dropped == 0 || waiting.Unasked != 0 {
+			t.Errorf("%s, %v after %s, %d dropped and %d not asked for: want a stalled step within 50 s, some dropped and 0", ending, err, time.Since(began), waiting.Dropped, waiting.Unasked)
+		}
+	})
+}
+
 // What a template asks for besides its last object counts like it: on record,
 // and for the guard on failed requests.
 func TestEachRequestOfATemplateCounts(t *testing.T) {
