@@ -628,8 +628,8 @@ func TestEachPartOfALoadCounts(t *testing.T) {
 	})
 }
 
-// An arrival that found no place in flight is told as asked for, and its object is not
-// awaited until the timeout.
+// An arrival that found no place in flight does not count as not asked for, and nobody waits
+// for its object until the timeout.
 func TestDroppedArrivalsAreNotAwaited(t *testing.T) {
 	bubble(t, func(t *testing.T, tr *trial) {
 		var waiting Status
