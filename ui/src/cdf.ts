@@ -87,12 +87,13 @@ export function cdf(run: Run, host: HTMLElement, controls: HTMLElement, list: HT
       titled(`Share of the ${things(run)}${run.streams.length > 0 ? '' : ' asked for'}`, 0, 14),
       titled(over === 'steps' ? `time to ${milestone}` : run.streams.length > 0 ? 'time since the request was due' : 'time since the object was asked for', right, bottom + 36, 'end', 'tick'),
     ]
+    const said = (b: (typeof bounds)[number]) => `${run.result.goals.length > 1 ? `${b.goal}: ` : ''}${b.q < 1 ? `p${number(100 * b.q)}` : 'all'} ≤ ${tick(b.seconds)}`
     for (const b of bounds) {
       if (!near.includes(b)) {
-        body.push(titled(`goal ${b.goal}: ${b.q < 1 ? `p${number(100 * b.q)}` : 'all'} ≤ ${tick(b.seconds)}, beyond this scale →`, right - 4, bottom - 8 - 16 * bounds.indexOf(b), 'end', 'goal-text'))
+        body.push(titled(`goal ${said(b)}${narrow ? '' : ', beyond this scale'} →`, right - 4, bottom - 8 - 16 * bounds.indexOf(b), 'end', 'goal-text'))
         continue
       }
-      body.push(svg('path', { class: 'goal-line', d: `M${x(b.seconds)} ${bottom}V${y(b.q)}H${left}` }), titled(`${run.result.goals.length > 1 ? `${b.goal}: ` : ''}${b.q < 1 ? `p${number(100 * b.q)}` : 'all'} ≤ ${tick(b.seconds)}`, x(b.seconds) - 6, bottom - 8 - 16 * near.indexOf(b), 'end', 'goal-text'))
+      body.push(svg('path', { class: 'goal-line', d: `M${x(b.seconds)} ${bottom}V${y(b.q)}H${left}` }), titled(said(b), x(b.seconds) - 6, bottom - 8 - 16 * near.indexOf(b), 'end', 'goal-text'))
     }
     const draw = (s: Series, cls: string) => {
       const c = s.curve
@@ -122,7 +123,7 @@ export function cdf(run: Run, host: HTMLElement, controls: HTMLElement, list: HT
       const [bx, by] = reached > 0 ? [x(Math.max(at, low)), y(h)] : [left + 30 + 26 * i, bottom]
       badges.push(svg('g', { class: `badge s${styleOf(s.key)}` }, svg('circle', { cx: bx, cy: by, r: 10 }), svg('text', { x: bx, y: by + 4, 'text-anchor': 'middle' }, s.badge)))
       if (never > 0 && reached < 0.985) {
-        let line = y(reached) + (reached > 0.9 ? 17 : -7)
+        let line = y(reached) + (reached > 0.9 ? 17 : -13)
         while (told.some((t) => Math.abs(t - line) < 14)) line += reached > 0.9 ? 15 : -15
         told.push(line)
         badges.push(titled(`${s.badge}: ${count(never)} never`, right - 4, line, 'end', `never-text s${styleOf(s.key)}`))
