@@ -139,7 +139,7 @@ test-long: deps deps-paths build
 # What is found of what was planted. Delays of milliseconds are told apart
 # there: it runs alone, and the machine should be doing nothing else.
 truth: build
-	PLIMSOLL_LONG=1 PLIMSOLL_MEASURE=1 PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll PLIMSOLL_TRUTH_OUT=$(CURDIR)/docs/tables/truth.md go test -count=1 -v ./internal/test/truth
+	PLIMSOLL_MEASURE=1 PLIMSOLL_TRUTH_OUT=$(CURDIR)/docs/tables/truth.md $(LONG_TEST) -count=1 -v ./internal/test/truth
 
 # The matrix of faults by loads: what each run does beside the same run without the
 # fault. SEED=N draws again what a run has drawn, FAULT='503' and LOAD='density' are

@@ -58,7 +58,7 @@ type Quiet struct{ before others }
 func (s *Suite) Measures(t testing.TB) *Quiet {
 	t.Helper()
 	if s.getenv(MeasureVariable) == "" {
-		t.Skip("it measures: make test runs it by itself, after the others")
+		t.Skip("it measures: make test-long runs it by itself, after the others")
 	}
 	q := &Quiet{before: lookAtOthers(t)}
 	time.Sleep(glance)

@@ -191,7 +191,7 @@ func TestRealFailuresAreRecognised(t *testing.T) {
 		})
 	}
 	// The labels are kept honest: what is said to be tested for real is.
-	tested = append(tested, "writes-stood-still", "etcd-full") // by TestStoresThatFail
+	tested = append(tested, "writes-stood-still", "etcd-full") // by TestMeasuredStoresThatFail
 	tested = append(tested, "client-limit")                    // by TestASchedulersLimit
 	list, err := signature.Builtin()
 	if err != nil {
@@ -240,9 +240,8 @@ func TestASchedulersLimit(t *testing.T) {
 
 // An etcd that stands still, and one without space, differ from a limit of the load and
 // from each other.
-func TestStoresThatFail(t *testing.T) {
-	t.Parallel()
-	suite.Long(t, "a store stands still for seconds, and another fills up")
+func TestMeasuredStoresThatFail(t *testing.T) {
+	quiet := suite.Measures(t)
 	p := suite.Program(t)
 	if got := p.Run(t, "lab", "up", "stores", "--nodes", "10"); got.Code != process.ExitPass {
 		t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
@@ -269,6 +268,7 @@ func TestStoresThatFail(t *testing.T) {
 		harness.Await(t, "a hundred requests", func() bool { return p.Requested(out, 100) })
 		then()
 		if got := w.Wait(); got.Code != process.ExitFail {
+			quiet.Needed(t)
 			t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 		}
 		r := p.Result(t, out)
