@@ -360,6 +360,25 @@ func TestSurveyAsksTheServer(t *testing.T) {
 	}
 }
 
+// A cluster that answers nobody about rights refuses no run: each right is unknown.
+func TestRightsThatNobodyTells(t *testing.T) {
+	f := well()
+	f.code["/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"] = http.StatusForbidden
+	s, err := surveyed(t, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := s.Health()
+	if err := s.review(t.Context(), &h, []ceiling.Right{{Verb: "create", Resource: "pods", Where: "x"}}); err != nil {
+		t.Fatal(err)
+	}
+	list := ceiling.Judge(h)
+	i := slices.IndexFunc(list, func(f record.HealthFinding) bool { return f.What == "rights" })
+	if i < 0 || list[i].Severity != record.SeverityWarning || !strings.Contains(list[i].Text, "whether this user may create pods in x is unknown: this user may not read it") {
+		t.Errorf("%+v", list)
+	}
+}
+
 // A server that is gone is no unknown figure.
 func TestSurveyOfAServerThatIsGone(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
