@@ -276,7 +276,7 @@ func TestIntervalsCover(t *testing.T) {
 			t.Errorf("intervals of p%g cover the truth in %d of %d cases", 100*q, k, runs)
 		}
 	}
-	add("coverage of 95% intervals", "p50 and p90 of streams: 20 log-normal parts of 150, a fifth of the variance between parts", "at least 94%", "p50%.1f%%, p90%.1f%%", 100*float64(covered[0.5])/runs, 100*float64(covered[0.9])/runs)
+	add("coverage of 95% intervals", "p50 and p90 of streams: 20 log-normal parts of 150, a fifth of the variance between parts", "at least 94%", "p50 %.1f%%, p90 %.1f%%", 100*float64(covered[0.5])/runs, 100*float64(covered[0.9])/runs)
 }
 
 // Delays planted on pods are found again, each for itself. How soon is a matter
@@ -320,7 +320,7 @@ func TestMeasuredDelays(t *testing.T) {
 			}
 			s := stats.NewSample(off, 0)
 			p50, p99, least, follows := s.Quantile(0.5), s.Quantile(0.99), slices.Min(off), stat.Correlation(found, planted, nil)
-			text := fmt.Sprintf("%d measured, median %.1f ms, p99%.1f ms, least %.1f ms, %d distinct values at 1 ms, at %.0f pods/s", len(rows), 1e3*p50, 1e3*p99, 1e3*least, len(distinct), *step.OfferedRate)
+			text := fmt.Sprintf("%d measured, median %.1f ms, p99 %.1f ms, least %.1f ms, %d distinct values at 1 ms, at %.0f pods/s", len(rows), 1e3*p50, 1e3*p99, 1e3*least, len(distinct), *step.OfferedRate)
 			t.Logf("%s, correlation %.3f; %q", text, follows, result.Warnings)
 			if len(rows) != load.pods {
 				t.Fatalf("%d pods were asked for: %s", load.pods, text)
@@ -348,7 +348,7 @@ func TestMeasuredDelays(t *testing.T) {
 			if !load.bound {
 				lagBound = "shown without a bound"
 			}
-			add(fmt.Sprintf("watch lag at %d pods/s (lab)", load.pace), "canaries on the same watch", lagBound, "p50%.1f ms, p99%.1f ms over %d canaries, the change's own request included", 1e3**lag.P50, 1e3**lag.P99, lag.N)
+			add(fmt.Sprintf("watch lag at %d pods/s (lab)", load.pace), "canaries on the same watch", lagBound, "p50 %.1f ms, p99 %.1f ms over %d canaries, the change's own request included", 1e3**lag.P50, 1e3**lag.P99, lag.N)
 			if *lag.P99 > 0.25 && load.bound {
 				quiet.Needed(t)
 				t.Errorf("watch lag p99 %v s", *lag.P99)

@@ -55,7 +55,7 @@ func TestWaitsInLatencies(t *testing.T) {
 		h := record.NewCounts()
 		w.delays(h, float64(n), c.latency, 50*c.latency, c.sleeps)
 		if p99 := 1e3 * float64(h.ValueAtPercentile(99)); p99 < c.lo || p99 > c.hi {
-			t.Errorf("%s: p99%.3f ms, want %.3f to %.3f", c.why, p99/ms, c.lo/ms, c.hi/ms)
+			t.Errorf("%s: p99 %.3f ms, want %.3f to %.3f", c.why, p99/ms, c.lo/ms, c.hi/ms)
 		}
 	}
 }
