@@ -10,6 +10,7 @@
 # make race    runs the race detector over everything
 # make bench   measures the program against its yardsticks
 # make bench-scale  150,000 pods on 5000 simulated nodes (22 GiB of memory)
+# make traefik builds bin/traefik, the ingress controller of labs (half an hour)
 # make ui      builds the report's page from ui/ (needs node)
 # make check   formatting, vet, staticcheck, house rules
 # make clean   removes what the above made
@@ -30,7 +31,7 @@ STATICCHECK := go tool -modfile=tools/go.mod staticcheck
 # staticcheck would read the sources of a whole control plane.
 CHECKED = $$(go list ./... | grep -v -e '/internal/lab/component$$' -e '^plimsoll.dev/plimsoll$$')
 
-.PHONY: build release ui demo demo-real deps deps-paths test test-long truth faults faults-core fuzz check race bench bench-scale clean
+.PHONY: build release traefik ui demo demo-real deps deps-paths test test-long truth faults faults-core fuzz check race bench bench-scale clean
 .DEFAULT_GOAL := build
 
 # $(call compile,LINKER FLAGS,PACKAGE,FILE) leaves a file alone that it would
@@ -50,6 +51,11 @@ build:
 # checksums and an installer. Two releases of a commit have the same bytes.
 release:
 	CGO_ENABLED=0 go run ./release $(if $(PLATFORMS),-platforms $(PLATFORMS)) -ldflags '$(LDFLAGS)'
+
+# A module of its own: nothing else needs it. 'plimsoll image build traefik' takes it
+# where it is in $PATH, as it does the program of a release.
+traefik:
+	go -C tools/traefik build -ldflags '-s -w -X github.com/traefik/traefik/v3/pkg/version.Version=$(shell sed -n 's|^\tgithub.com/traefik/traefik/v3 v\([0-9.]*\).*$$|\1|p' tools/traefik/go.mod)' -o $(CURDIR)/bin/traefik github.com/traefik/traefik/v3/cmd/traefik
 
 # The load line of 20 simulated nodes that take 110 pods each.
 demo: build

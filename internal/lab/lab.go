@@ -132,7 +132,7 @@ func (e *BusyError) Error() string {
 type Store struct {
 	Root       string            // the directory that holds them; it is made when first needed
 	Executable string            // the program that runs each component, by its command "component"
-	Release    string            // directory of a release that images are made of, "" for this program
+	From       string            // what an image is made of: directory of a release, or program of Traefik; "" for what is here
 	Progress   func(what string) // receives a few words, unless it is nil, about what Up waits for
 }
 

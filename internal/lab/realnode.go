@@ -7,11 +7,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"plimsoll.dev/plimsoll/internal/lab/image"
 	"plimsoll.dev/plimsoll/internal/lab/protocol"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
+	"plimsoll.dev/plimsoll/internal/proc"
 )
 
 func (s Spec) validateRealNode() error {
@@ -109,10 +111,11 @@ func giveImages(kept string, dir directory) error {
 	return nil
 }
 
-// HasImage reports whether the real node got an image when it was made; name is that of 'plimsoll image build'.
-func (l *Lab) HasImage(name string) bool {
-	_, err := os.Stat(realnode.ImageFile(string(l.dir), name))
-	return err == nil
+// Image returns the reference of an image that the real node got when it was made, "" for none; name is that of
+// 'plimsoll image build'.
+func (l *Lab) Image(name string) (reference string, err error) {
+	reference, err = image.Reference(realnode.ImageFile(string(l.dir), name))
+	return reference, ignoreNotExist(err)
 }
 
 func copyFile(to, from string) error {
@@ -166,11 +169,20 @@ func (l *Lab) RealNodeProcessors() (node, beside []int) {
 const (
 	ImageAgent      = "agent"      // of the workloads' own containers
 	ImagePostgreSQL = "postgresql" // of the workloads' database
+	ImageTraefik    = "traefik"    // of the ingress controller of labs
 	ImageSelf       = "self"       // of this program
 )
 
 // ImageNames lists the images that MakeImage can make.
-func ImageNames() []string { return append(WorkloadImages(), ImageSelf) }
+func ImageNames() []string { return append(WorkloadImages(), ImageTraefik, ImageSelf) }
+
+// Traefik describes the program of the image of that name.
+func Traefik() proc.Program {
+	return proc.Program{
+		Name: "traefik", For: "ingress", Optional: "for via=ingress in a lab", Asks: "version", Version: regexp.MustCompile(`(?m)^Version:\s+v?(\S+)`),
+		Get: "put the program of a release (https://github.com/traefik/traefik/releases), or of make traefik, into $PATH",
+	}
+}
 
 // WorkloadImages lists the images that the workloads run.
 func WorkloadImages() []string { return []string{ImageAgent, ImagePostgreSQL} }
@@ -179,11 +191,11 @@ func WorkloadImages() []string { return []string{ImageAgent, ImagePostgreSQL} }
 func (s Store) MakeImage(ctx context.Context, name string) (made image.Made, reference string, done func(), err error) {
 	done = func() {}
 	switch {
-	case s.Release != "" && name == ImageAgent:
-		made, err = image.AgentOf(s.Release)
+	case s.From != "" && name == ImageAgent:
+		made, err = image.AgentOf(s.From)
 		return made, image.AgentReference, done, err
-	case s.Release != "" && name == ImageSelf:
-		made, err = image.SelfOf(s.Release)
+	case s.From != "" && name == ImageSelf:
+		made, err = image.SelfOf(s.From)
 		return made, image.SelfReference, done, err
 	case name == ImageAgent:
 		made, err = image.Agent(s.Executable)
@@ -191,6 +203,12 @@ func (s Store) MakeImage(ctx context.Context, name string) (made image.Made, ref
 	case name == ImageSelf:
 		made, err = image.Self(s.Executable)
 		return made, image.SelfReference, done, err
+	case name == ImageTraefik:
+		found, err := Traefik().Find(ctx, s.From)
+		if err == nil {
+			made, err = image.Traefik(found.Path)
+		}
+		return made, image.TraefikReference(found.Version), done, err
 	}
 	dir, err := os.MkdirTemp("", "plimsoll-image")
 	if err != nil {

@@ -248,6 +248,7 @@ func TestWhatIsMissingIsNamedWithItsRemedy(t *testing.T) {
 		{MissingError{Rootless: "simulated nodes need none", What: []string{"runc"}, Packages: []string{"runc"}}, "apt-get install --no-install-recommends runc", "a package"},
 		{MissingError{Rootless: "simulated nodes need none", What: []string{"runc", needRoot}, Packages: []string{"runc"}}, "apt-get install --no-install-recommends runc, and run it as root; simulated nodes need none", "a package and root"},
 		{MissingError{Rootless: "simulated nodes need none", What: []string{"control groups"}}, "", "what no command brings"},
+		{MissingError{What: []string{"traefik"}, Get: "put it into $PATH"}, "put it into $PATH", "what no package has"},
 	} {
 		if got := c.err.Remedy(); got != c.want {
 			t.Errorf("%s: %q, want %q", c.why, got, c.want)

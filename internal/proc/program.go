@@ -16,8 +16,8 @@ import (
 type Program struct {
 	// Name is its file's name, or a title if Look finds it.
 	Name string
-	// Package is Debian's package that has it.
-	Package string
+	// Package is Debian's package that has it. Get says what to do where none does.
+	Package, Get string
 	// For names the part that needs it, such as "real guests".
 	For string
 	// Optional says what it is for, such as "for bricks=xfs", if the rest works without it.
@@ -51,7 +51,11 @@ func (f Found) String() string {
 func (p Program) Find(ctx context.Context, path string) (Found, error) {
 	if path == "" {
 		if path = p.path(); path == "" {
-			return Found{}, &MissingError{For: p.For, What: []string{p.Name}, Packages: []string{p.Package}}
+			missing := &MissingError{For: p.For, What: []string{p.Name}, Get: p.Get}
+			if p.Package != "" {
+				missing.Packages = []string{p.Package}
+			}
+			return Found{}, missing
 		}
 	} else if at, err := exec.LookPath(path); err != nil {
 		return Found{}, fmt.Errorf("there is no %s: %s was not found", p.Name, path)
@@ -104,6 +108,7 @@ type MissingError struct {
 	What []string
 	// Packages names the Debian packages that have it; empty if no package does.
 	Packages []string
+	Get      string // what to do instead of installing packages
 	// Rootless says what does without root, "" for nothing.
 	Rootless string
 }
@@ -150,6 +155,8 @@ func (e *MissingError) Remedy() string {
 	var words []string
 	if len(e.Packages) > 0 {
 		words = append(words, Install(e.Packages...))
+	} else if e.Get != "" {
+		words = append(words, e.Get)
 	}
 	if slices.Contains(e.What, needRoot) {
 		text := "run it as root"

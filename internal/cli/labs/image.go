@@ -24,6 +24,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/lab/image"
 	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 	"plimsoll.dev/plimsoll/internal/text/size"
 )
@@ -41,13 +42,14 @@ The image ` + lab.ImageSelf + ` is this program, for a pod that loads the cluste
 It runs as user 65532 with a read-only root, and writes below ` + image.SelfData + `, a volume.
 
 With --from the images ` + lab.ImageAgent + ` and ` + lab.ImageSelf + ` are made of a release, for each architecture of
-Linux that it has.`,
+Linux that it has. The image ` + lab.ImageTraefik + `, the ingress controller of labs, is made of a program:
+that in $PATH, or --from FILE.`,
 	}, newImageBuildCommand(p), experiment.NewImageListCommand(p), newImageSaveCommand(p), newImagePushCommand(p))
 }
 
 // releaseFlag adds the flag of the directory of a release.
 func releaseFlag(cmd *cobra.Command, from *string) {
-	cmd.Flags().StringVar(from, "from", "", "`directory` of a release (its archives and checksums.txt) that the image is made of")
+	cmd.Flags().StringVar(from, "from", "", "`directory` of a release (its archives and checksums.txt), or Traefik's program, that the image is made of")
 }
 
 // images returns the store that makes the image of that name, of a release or with "" of this program.
@@ -61,11 +63,11 @@ func images(p *process.Process, name, release string) (lab.Store, error) {
 		return lab.Store{}, process.Usagef("leave --from out, or name the images of a release: "+lab.ImageAgent+", "+lab.ImageSelf, "the image %s is made of a distribution's packages, and no release has it", name)
 	case release == "" && runtime.GOOS != "linux":
 		return lab.Store{}, &system.UnableError{Err: fmt.Errorf("the image %s needs a program for Linux", name), Hint: "give the directory of a release: --from DIR"}
-	case release == "" && name != lab.ImageSelf && !image.HasAgent():
+	case release == "" && (name == lab.ImageAgent || name == lab.ImagePostgreSQL) && !image.HasAgent():
 		p.Logf("note: this program was built without the small agent (make build adds it): the image contains the whole program\n")
 	}
 	dir, err := p.StateDir()
-	return lab.Store{Root: dir, Executable: p.Executable, Release: release}, err
+	return lab.Store{Root: dir, Executable: p.Executable, From: release}, err
 }
 
 // imageError makes usage errors of names that no image can have, and says what to do about a registry that
@@ -88,7 +90,7 @@ func imageError(err error) error {
 		hint = "push again: the registry keeps the layers that it has"
 	}
 	if hint == "" {
-		return err
+		return kubernetes.LabError(err)
 	}
 	return &system.UnableError{Err: err, Hint: hint}
 }
@@ -245,7 +247,7 @@ func makeImage(ctx context.Context, p *process.Process, name, from, file string,
 	}
 	made, standard, done, err := store.MakeImage(ctx, name)
 	if err != nil {
-		return err
+		return imageError(err)
 	}
 	defer done()
 	reference, err := put(made, standard)

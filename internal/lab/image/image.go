@@ -39,6 +39,9 @@ const (
 	SelfReference  = Local + "plimsoll:latest"
 )
 
+// TraefikReference returns the reference of the image of a version of Traefik.
+func TraefikReference(version string) string { return Local + "plimsoll-traefik:" + version }
+
 // At returns a local image's reference in a registry, or in a path of one, or a *ReferenceError.
 func At(registry, local string) (string, error) {
 	reference := strings.TrimSuffix(registry, "/") + "/" + strings.TrimPrefix(local, Local)
@@ -93,15 +96,7 @@ func agentProgram(executable string) ([]byte, error) {
 }
 
 func agentOf(program []byte, arch string) (v1.Image, error) {
-	layer, err := agentLayer(program)
-	var image v1.Image
-	if err == nil {
-		image, err = assemble(arch, v1.Config{Entrypoint: []string{"/agent"}, Cmd: []string{"pause"}, WorkingDir: "/", User: noRoot}, layer)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("make the agent's image: %w", err)
-	}
-	return image, nil
+	return programImage(program, "agent", tmp(), arch, v1.Config{Cmd: []string{"pause"}, WorkingDir: "/"})
 }
 
 // Self makes the image of this program, for a pod that loads the cluster that it runs in. The program
@@ -115,16 +110,33 @@ func Self(executable string) (v1.Image, error) {
 }
 
 func selfOf(program []byte, arch string) (v1.Image, error) {
-	layer, err := programLayer(program, "plimsoll", tar.Header{Name: strings.TrimPrefix(SelfData, "/") + "/", Typeflag: tar.TypeDir, Mode: 0o777})
+	return programImage(program, "plimsoll", tar.Header{Name: strings.TrimPrefix(SelfData, "/") + "/", Typeflag: tar.TypeDir, Mode: 0o777}, arch, v1.Config{
+		WorkingDir: SelfData, Env: []string{"HOME=" + SelfData, "XDG_STATE_HOME=" + SelfData, "TMPDIR=" + SelfData},
+	})
+}
+
+// Traefik makes the image of Traefik, an ingress controller, from its program at a path.
+func Traefik(path string) (v1.Image, error) {
+	program, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("make the image of Traefik: %w", err)
+	}
+	return programImage(program, "traefik", tmp(), runtime.GOARCH, v1.Config{WorkingDir: "/"})
+}
+
+// tmp returns the directory of temporary files.
+func tmp() tar.Header { return tar.Header{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777} }
+
+// programImage makes an image that runs a static program of that name, beside a directory.
+func programImage(program []byte, name string, directory tar.Header, arch string, config v1.Config) (v1.Image, error) {
+	config.Entrypoint, config.User = []string{"/" + name}, noRoot
+	layer, err := programLayer(program, name, directory)
 	var image v1.Image
 	if err == nil {
-		image, err = assemble(arch, v1.Config{
-			Entrypoint: []string{"/plimsoll"}, WorkingDir: SelfData, User: noRoot,
-			Env: []string{"HOME=" + SelfData, "XDG_STATE_HOME=" + SelfData, "TMPDIR=" + SelfData},
-		}, layer)
+		image, err = assemble(arch, config, layer)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("make the image of this program: %w", err)
+		return nil, fmt.Errorf("make the image of %s: %w", name, err)
 	}
 	return image, nil
 }
@@ -140,14 +152,10 @@ func alone(program []byte) error {
 	}
 	for _, p := range file.Progs {
 		if p.Type == elf.PT_INTERP {
-			return errors.New("this program was linked dynamically, and cannot start in an image that holds nothing else: build it with CGO_ENABLED=0, as make build does")
+			return errors.New("the program was linked dynamically, and cannot start in an image that holds nothing else: build it with CGO_ENABLED=0, as make does")
 		}
 	}
 	return nil
-}
-
-func agentLayer(program []byte) ([]byte, error) {
-	return programLayer(program, "agent", tar.Header{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777})
 }
 
 // programLayer makes a layer of a directory and a static program of that name.

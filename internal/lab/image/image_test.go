@@ -47,6 +47,31 @@ func program(t *testing.T) string {
 	return file
 }
 
+// The reference of a file of Traefik's image tells its version.
+func TestTraefikImageTellsItsVersion(t *testing.T) {
+	image, err := Traefik(program(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := image.ConfigFile()
+	if err != nil || !slices.Equal(config.Config.Entrypoint, []string{"/traefik"}) || config.Config.User != noRoot {
+		t.Errorf("%+v, %v", config, err)
+	}
+	file := filepath.Join(t.TempDir(), "traefik.tar")
+	if err := Save(image, TraefikReference("3.6.12"), file); err != nil {
+		t.Fatal(err)
+	}
+	if reference, err := Reference(file); err != nil || reference != "localhost/plimsoll-traefik:3.6.12" {
+		t.Errorf("%q, %v", reference, err)
+	}
+	if _, err := Reference(file + "x"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file that is missing: %v", err)
+	}
+	if _, err := Reference(program(t)); err == nil {
+		t.Error("a program is taken for an image")
+	}
+}
+
 func TestAgentImageHoldsTheProgramAndItsRole(t *testing.T) {
 	image, err := Agent(program(t))
 	if err != nil {

@@ -51,7 +51,7 @@ func postgreSQL(ctx context.Context, executable, dir string) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	agent, err := agentLayer(program)
+	agent, err := programLayer(program, "agent", tmp())
 	if err != nil {
 		return nil, err
 	}

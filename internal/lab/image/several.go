@@ -261,6 +261,18 @@ func savedLayout(dir string) (list []Saved, err error) {
 	return list, nil
 }
 
+// Reference returns the reference of the image in a file that Save wrote for one platform.
+func Reference(file string) (string, error) {
+	manifest, err := tarball.LoadManifest(func() (io.ReadCloser, error) { return os.Open(file) })
+	if err == nil && (len(manifest) != 1 || len(manifest[0].RepoTags) != 1) {
+		err = errors.New("it does not name one image")
+	}
+	if err != nil {
+		return "", fmt.Errorf("read image %s: %w", file, err)
+	}
+	return manifest[0].RepoTags[0], nil
+}
+
 func savedByDocker(file string) (list []Saved, err error) {
 	open := func() (io.ReadCloser, error) { return os.Open(file) }
 	manifest, err := tarball.LoadManifest(open)
