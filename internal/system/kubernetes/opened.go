@@ -15,14 +15,20 @@ type Opened struct {
 	of *session
 }
 
-// Open opens the lab or cluster that a request's plan names, for another target than this package's.
-func Open(ctx context.Context, r system.Request) (*Opened, error) {
+// Open opens the lab or cluster that a request's plan names, for another target than this package's. A private
+// lab's real node has the images, named as in package lab.
+func Open(ctx context.Context, r system.Request, images ...string) (*Opened, error) {
 	r.Workload = nil
-	s, err := Provider{}.Open(ctx, r)
+	s, err := openSession(ctx, r, images...)
 	if err != nil {
 		return nil, err
 	}
-	return &Opened{s, s.(*session)}, nil
+	return &Opened{s, s}, nil
+}
+
+// Image returns the reference of an image of the lab's real node. Its error hints at what to do instead.
+func (o *Opened) Image(name, otherwise string) (string, error) {
+	return imageOf(o.of.lab, name, otherwise)
 }
 
 // Client returns the client of the cluster.

@@ -60,7 +60,8 @@ type session struct {
 	private  bool
 	machines *virt.Machines
 
-	namespace string // an existing one for all objects, "" for the run's own
+	namespace string   // an existing one for all objects, "" for the run's own
+	images    []string // further ones that a private lab's real node must have
 
 	real     bool // a node that takes the load has a kubelet
 	usage    usageReader
@@ -73,12 +74,21 @@ type session struct {
 
 // Open implements system.Provider.
 func (Provider) Open(ctx context.Context, r system.Request) (system.Session, error) {
+	s, err := openSession(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// openSession opens the target of a request. A private lab's real node has the images.
+func openSession(ctx context.Context, r system.Request, images ...string) (*session, error) {
 	// Mistakes in the workload are reported before a lab is brought up.
 	rendered, err := renderingsOf(r, nil)
 	if err != nil {
 		return nil, err
 	}
-	s := &session{Request: r, renderings: rendered, machines: virt.Of(r)}
+	s := &session{Request: r, renderings: rendered, machines: virt.Of(r), images: images}
 	show, end := s.Progress()
 	err = s.open(ctx, show)
 	end()
@@ -116,7 +126,7 @@ func (s *session) find(ctx context.Context, t *Settings, show func(string)) (err
 	store.Progress = show
 	spec := privateLab(s.Plan, t, s.machines)
 	if spec.RealNode {
-		if err := needImages(ctx, s.Request, store); err != nil {
+		if err := s.needImages(ctx, store); err != nil {
 			return err
 		}
 	}
@@ -501,11 +511,20 @@ func (s *session) Prepare(context.Context) error {
 
 // lacksDatabase refuses a lab whose real node lacks the workload's database image and cannot pull it.
 func (s *session) lacksDatabase() error {
-	if !s.onRealNode(s.Plan.Params) || !needsDatabase(s.Request) || s.lab.HasImage(lab.ImagePostgreSQL) {
+	if !s.onRealNode(s.Plan.Params) || !needsDatabase(s.Request) {
 		return nil
 	}
-	return system.Mistakef(fmt.Sprintf("rebuild it and the lab: plimsoll image build %s; plimsoll lab down %s; plimsoll lab up %[2]s --real-node. Or name an image that nodes can pull, with --set %s=", lab.ImagePostgreSQL, s.lab.Name(), paramDatabase),
-		"the real node of lab %q has no image of PostgreSQL, which %s runs", s.lab.Name(), s.Workload.Name)
+	_, err := imageOf(s.lab, lab.ImagePostgreSQL, fmt.Sprintf("name an image that nodes can pull, with --set %s=", paramDatabase))
+	return err
+}
+
+// imageOf returns the reference of an image of the lab's real node, or a mistake with a hint if it lacks it.
+func imageOf(l *lab.Lab, name, otherwise string) (string, error) {
+	reference, err := l.Image(name)
+	if err == nil && reference == "" {
+		err = system.Mistakef(fmt.Sprintf("plimsoll image build %s; plimsoll lab down %s; plimsoll lab up %[2]s --real-node. Or %[3]s", name, l.Name(), otherwise), "the real node of lab %q has no image %s", l.Name(), name)
+	}
+	return reference, err
 }
 
 func (s *session) onRealNode(params map[string]string) bool {
@@ -521,20 +540,25 @@ func needsDatabase(r system.Request) bool {
 	return hasParam(r, paramDatabase) && (!given || named == image.PostgresReference)
 }
 
-// needImages builds missing images that the workload needs on a private lab's real node.
-func needImages(ctx context.Context, r system.Request, store lab.Store) error {
-	if !needsDatabase(r) {
-		return nil
+// needImages builds missing images that a private lab's real node must have.
+func (s *session) needImages(ctx context.Context, store lab.Store) error {
+	names := s.images
+	if needsDatabase(s.Request) {
+		names = append(names, lab.ImagePostgreSQL)
 	}
-	if _, err := os.Stat(store.ImageFile(lab.ImagePostgreSQL)); err == nil {
-		return nil
+	for _, name := range names {
+		if _, err := os.Stat(store.ImageFile(name)); err == nil {
+			continue
+		}
+		s.Log("building the image %s", name)
+		if !image.HasAgent() {
+			s.Log("note: this program was built without the small agent (make build adds it): images hold the whole program")
+		}
+		if _, _, _, err := store.BuildImage(ctx, name); err != nil {
+			return LabError(err)
+		}
 	}
-	r.Log("building the PostgreSQL image from the distribution's packages")
-	if !image.HasAgent() {
-		r.Log("note: this program was built without the small agent (make build adds it): the image holds the whole program")
-	}
-	_, _, _, err := store.BuildImage(ctx, lab.ImagePostgreSQL)
-	return err
+	return nil
 }
 
 // imageRemedy says what to do about an image that is in no registry, where nodes lack it.

@@ -47,6 +47,8 @@ type instance struct {
 	show      func(what string) // that is waited for, before the load
 	made      bool              // the namespace may be there
 	gone      bool              // nothing is left
+	uid       types.UID         // of the namespace
+	beside    []string          // paths of what goes with the namespace
 	end       context.CancelFunc
 	signs     sync.WaitGroup
 
@@ -54,6 +56,10 @@ type instance struct {
 	pods     []clientPod
 	wanted   int // clients
 	forwards []*api.Forward
+
+	classes  map[string]string // controller of each ingress class of the cluster, nil before they are read
+	standard string            // default class, "" for none
+	brings   bool              // a lab without any class gets controllers of the run's own
 }
 
 // clientPod names a client, its node and its zone.
@@ -276,7 +282,7 @@ func (i *instance) Describe(ctx context.Context) (record.Environment, error) {
 		Fidelity: record.Fidelity{ControlPlane: record.Real, Nodes: record.Real, Containers: record.Real, Guests: record.None, Notes: []string{
 			"pods of the cluster sent the requests; only the answers were observed",
 		}},
-		Facts:  facts(version, i.arms[""], slices.MaxFunc(slices.Collect(maps.Values(i.Arms)), func(a, b *site) int { return cmp.Compare(a.programmed, b.programmed) }).programmed),
+		Facts:  facts(version, i.arms[""], slices.Collect(maps.Values(i.Arms))),
 		Places: &record.Places{Place: clientNoun(), Facts: clientFacts()},
 	}
 	for n, p := range i.pods {
@@ -405,7 +411,7 @@ func (i *instance) Close(done context.Context) error {
 		i.gone = true // it goes with its lab
 		return err
 	}
-	err = errors.Join(err, sweep.Clean(done, i.Client(), i.Host, sweep.Leftover{Run: i.Run, Namespaces: []string{i.namespace}}))
+	err = errors.Join(err, sweep.Clean(done, i.Client(), i.Host, sweep.Leftover{Run: i.Run, Namespaces: []string{i.namespace}, Others: i.beside}))
 	i.gone = err == nil
 	return err
 }

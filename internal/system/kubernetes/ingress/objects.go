@@ -33,7 +33,8 @@ const (
 // site holds the settings of an arm, with the server and host name that its way was given.
 type site struct {
 	settings
-	name string // of its objects
+	name       string // of its objects
+	controller string // of its ingress, as far as it is known
 	// programmed is the time from the first request of the first client to a right answer to every one.
 	programmed time.Duration
 }
@@ -69,7 +70,7 @@ func (i *instance) makeNamespace(ctx context.Context) error {
 	ns := &corev1.Namespace{ObjectMeta: i.meta(i.namespace, "")}
 	ns.Namespace, ns.Labels[labelPart] = "", name
 	ns.Annotations = map[string]string{api.AnnotationAlive: i.Now().UTC().Format(time.RFC3339)}
-	_, err := i.Client().Typed.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
+	ns, err := i.Client().Typed.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{})
 	if api.Refused(err) {
 		return system.Mistakef("the user needs the rights of a run", "this user may not create namespaces, and a run makes one of its own: %w", err)
 	}
@@ -77,6 +78,7 @@ func (i *instance) makeNamespace(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("create the run's namespace %s: %w", i.namespace, i.Client().Unreachable(err))
 	}
+	i.uid = ns.UID
 	// Pods are refused before the namespace has its account.
 	return i.await(ctx, "the service account of namespace "+i.namespace, func() (string, bool, error) {
 		_, err := i.Client().Typed.CoreV1().ServiceAccounts(i.namespace).Get(ctx, "default", metav1.GetOptions{})
@@ -111,14 +113,7 @@ func (i *instance) makeBackEnds(ctx context.Context, name string, one *settings)
 	if one.via == viaService {
 		s.server, s.host = joinPort(service.Spec.ClusterIP, 80), name+"."+i.namespace+".svc"
 	}
-	err = i.await(ctx, "the back ends", func() (string, bool, error) {
-		d, err := typed.AppsV1().Deployments(i.namespace).Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return "", false, err
-		}
-		return i.waiting(ctx, name), int(d.Status.ReadyReplicas) == one.backEnds, nil
-	})
-	if err != nil {
+	if err := i.awaitDeployment(ctx, "the back ends", name); err != nil {
 		return nil, err
 	}
 	switch one.via {
@@ -153,6 +148,9 @@ func (s *site) port() int {
 }
 
 func (i *instance) makeIngress(ctx context.Context, s *site, meta metav1.ObjectMeta) error {
+	if err := i.chooseClass(ctx, s); err != nil {
+		return err
+	}
 	prefix := networkingv1.PathTypePrefix
 	typed := i.Client().Typed.NetworkingV1().Ingresses(i.namespace)
 	ingress := &networkingv1.Ingress{ObjectMeta: meta, Spec: networkingv1.IngressSpec{Rules: []networkingv1.IngressRule{{Host: s.host, IngressRuleValue: networkingv1.IngressRuleValue{
@@ -172,7 +170,7 @@ func (i *instance) makeIngress(ctx context.Context, s *site, meta metav1.ObjectM
 	if s.server != "" {
 		return nil
 	}
-	return i.await(ctx, "the ingress controller to give the ingress an address, or say it with --set address=HOST:PORT", func() (string, bool, error) {
+	return i.await(ctx, "the ingress controller to give the ingress an address (--set address=HOST:PORT says one)", func() (string, bool, error) {
 		got, err := typed.Get(ctx, s.name, metav1.GetOptions{})
 		if err == nil && len(got.Status.LoadBalancer.Ingress) > 0 {
 			at := got.Status.LoadBalancer.Ingress[0]

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
+	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/lab/image"
 	"plimsoll.dev/plimsoll/internal/plan"
 	own "plimsoll.dev/plimsoll/internal/plan/settings"
@@ -64,14 +65,24 @@ const mostDemand = 0.9 // of the processor time that a client may have, from whi
 
 func clientNoun() record.Noun { return record.Noun{One: "client", Many: "clients"} }
 
-// facts returns the facts of the record; a nil arm gives the declaration.
-func facts(version string, one *settings, programmed time.Duration) []record.Fact {
+// facts returns the facts of the record, of the sites of all arms; a nil arm gives the declaration.
+func facts(version string, one *settings, sites []*site) []record.Fact {
 	if one == nil {
 		one = new(settings)
 	}
+	var programmed time.Duration
+	var controllers []string
+	for _, s := range sites {
+		programmed = max(programmed, s.programmed)
+		if s.controller != "" {
+			controllers = append(controllers, s.controller)
+		}
+	}
+	slices.Sort(controllers)
 	return []record.Fact{
 		{Name: "kubernetes", What: "version of the API server", Value: version, Bearing: record.Refuses},
 		{Name: "via", What: "way that requests take", Value: one.way(), Bearing: record.Refuses},
+		{Name: "controller", What: "ingress controller", Value: strings.Join(slices.Compact(controllers), ", "), Bearing: record.Refuses},
 		{Name: "back-ends", What: "pods that answer, and how", Value: one.backEndsText(), Bearing: record.Refuses},
 		{Name: "programmed", What: "time until every client had a right answer, from its first request on", Value: strconv.FormatFloat(programmed.Seconds(), 'f', 3, 64), Unit: "s", Bearing: record.Noted},
 	}
@@ -96,7 +107,7 @@ func (Provider) Declare() workload.Target {
 		Axes: map[string]workload.TargetAxis{
 			axisConnections: {Loop: workload.Closed, Stream: &kind}, axisRate: {Loop: workload.Open, Stream: &kind},
 		},
-		Facts: slices.Concat(facts("", nil, 0), clientFacts()),
+		Facts: slices.Concat(facts("", nil, nil), clientFacts()),
 		Takes: map[string]string{
 			"wait": "wait until no other run loads the cluster, or until it counts as dead", "yes": "load a cluster that is not a lab, or a URL, without asking",
 			"ignore-health": "load the cluster even if its API server or all of its nodes are not ready",
@@ -104,8 +115,8 @@ func (Provider) Declare() workload.Target {
 	}
 }
 
-// Needs implements system.Provider: it runs no program.
-func (Provider) Needs() []proc.Program { return nil }
+// Needs implements system.Provider.
+func (Provider) Needs() []proc.Program { return []proc.Program{lab.Traefik()} }
 
 // Outline implements system.Provider.
 func (Provider) Outline(_ context.Context, r system.Request) ([]system.Change, error) {
@@ -127,6 +138,9 @@ func (Provider) Outline(_ context.Context, r system.Request) ([]system.Change, e
 		list = append(list, system.Change{Action: system.Make, What: one.backEndsText() + ", with a service"})
 		if one.via != viaService {
 			list = append(list, system.Change{Action: system.Make, What: one.way()})
+		}
+		if one.bringsController(r) {
+			list = append(list, system.Change{Action: system.Make, What: "a Traefik with an ingress class of its own"})
 		}
 	}
 	base := arms[""]
@@ -164,6 +178,7 @@ func (Provider) Account(r system.Request, namespace string) (kubernetes.Account,
 		switch arms[arm].via {
 		case viaIngress:
 			need("makes the way to them", "ingresses.networking.k8s.io", "create", "get")
+			put(&optional, "knows the ingress classes and their controllers", "ingressclasses.networking.k8s.io", "list")
 		case viaGateway:
 			need("makes the way to them", "httproutes.gateway.networking.k8s.io", "create")
 			need("makes the way to them", "gateways.gateway.networking.k8s.io", "get")
@@ -191,7 +206,13 @@ func (Provider) Open(ctx context.Context, r system.Request) (system.Session, err
 	if r.Plan.Own.(*kubernetes.Settings).Namespace != "" {
 		return nil, ownNamespace()
 	}
-	o, err := kubernetes.Open(ctx, r)
+	var images []string
+	for _, one := range arms {
+		if one.bringsController(r) {
+			images = []string{lab.ImageTraefik}
+		}
+	}
+	o, err := kubernetes.Open(ctx, r, images...)
 	if err != nil {
 		return nil, err
 	}
@@ -245,6 +266,12 @@ func (s *settings) backEndsText() string {
 		text += fmt.Sprintf(" that work on %s at once, for %v each", record.Noun{One: "request", Many: "requests"}.Count(s.atOnce), s.took)
 	}
 	return text
+}
+
+// bringsController reports whether an arm needs an ingress controller of the run's own: a private lab has none.
+func (s *settings) bringsController(r system.Request) bool {
+	own := r.Plan.Own.(*kubernetes.Settings)
+	return s.via == viaIngress && s.class == "" && own.LabName == "" && own.Kubeconfig == "" && !own.InCluster
 }
 
 // read reads the settings of all arms from the plan. It sends no request to the cluster.

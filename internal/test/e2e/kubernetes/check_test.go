@@ -324,7 +324,7 @@ func TestPodAddressesOfARealNode(t *testing.T) {
 	t.Parallel()
 	p := e2e.OnRealNode(t, suite)
 	// What its node cannot run is said before anything is made.
-	if got := p.Run(t, "limit", "node-density-heavy", "--lab", p.Lab); got.Code != process.ExitUsage || !strings.Contains(got.Stderr, `has no image of PostgreSQL`) || !strings.Contains(got.Stderr, "plimsoll image build postgresql") {
+	if got := p.Run(t, "limit", "node-density-heavy", "--lab", p.Lab); got.Code != process.ExitUsage || !strings.Contains(got.Stderr, `has no image postgresql`) || !strings.Contains(got.Stderr, "plimsoll image build postgresql") {
 		t.Errorf("a lab made without PostgreSQL: %d\n%s", got.Code, got.Stderr)
 	}
 	c := checked(t, p, process.ExitPass, "node-density", "--lab", p.Lab)
