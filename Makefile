@@ -10,7 +10,7 @@
 # make race    runs the race detector over everything
 # make bench   measures the program against its yardsticks
 # make bench-scale  150,000 pods on 5000 simulated nodes (22 GiB of memory)
-# make traefik builds bin/traefik, the ingress controller of labs (half an hour)
+# make traefik builds bin/traefik, the ingress controller of labs (five minutes)
 # make ui      builds the report's page from ui/ (needs node)
 # make check   formatting, vet, staticcheck, house rules
 # make clean   removes what the above made
@@ -189,7 +189,7 @@ ui:
 bench: deps-paths build
 	PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -run '^$$' -bench . -benchtime 1x -timeout 60m ./internal/test/bench
 	PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -run '^$$' -bench . -benchtime 1x ./internal/system/router
-	PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -run '^$$' -bench . -benchtime 1x ./internal/system/network
+	PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -run '^$$' -bench . -benchtime 1x ./internal/system/network ./internal/system/local/clients
 	PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -run '^$$' -bench WatchMachines -benchtime 1x ./internal/system/kubernetes/follow
 	go test -run '^$$' -bench . -benchmem ./internal/system/kubernetes/api ./internal/record ./internal/plan/kubeburner ./internal/judge ./internal/report
 

@@ -2,6 +2,7 @@ package clients
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -18,20 +19,30 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system/local/load"
 	"plimsoll.dev/plimsoll/internal/system/streams"
 	"plimsoll.dev/plimsoll/internal/test/ring"
 )
 
-// Clients are processes of their own, as in pods: a test runs itself as one.
-const asClient = "PLIMSOLL_TEST_CLIENT"
+// Clients are processes of their own, as in pods: a test runs itself as one, or as many that make up what they report.
+const (
+	asClient = "PLIMSOLL_TEST_CLIENT"
+	asMadeUp = "PLIMSOLL_TEST_MADE_UP"
+)
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asClient) == "" {
+	run := func() error {
+		return Role(time.Now).Run(context.Background(), []string{"-address", "127.0.0.1:0"}, os.Stdout)
+	}
+	switch {
+	case os.Getenv(asMadeUp) != "":
+		run = makeUp
+	case os.Getenv(asClient) == "":
 		os.Exit(m.Run())
 	}
-	if err := Role(time.Now).Run(context.Background(), []string{"-address", "127.0.0.1:0"}, os.Stdout); err != nil {
+	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -40,8 +51,19 @@ func TestMain(m *testing.M) {
 // startClient starts a client, which ends with the test.
 func startClient(t testing.TB, n int) (*Client, *os.Process) {
 	t.Helper()
+	address, process := startSelf(t, asClient)
+	client := NewClient(fmt.Sprintf("client %d", n), func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", address)
+	})
+	t.Cleanup(client.Close)
+	return client, process
+}
+
+// startSelf starts this test's program as something that listens, until the test ends.
+func startSelf(t testing.TB, as string) (address string, process *os.Process) {
+	t.Helper()
 	c := exec.Command(os.Args[0], "-test.run=^$")
-	c.Env = append(os.Environ(), asClient+"=1")
+	c.Env = append(os.Environ(), as+"=1")
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := c.StdoutPipe()
 	if err == nil {
@@ -51,15 +73,10 @@ func startClient(t testing.TB, n int) (*Client, *os.Process) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
-	var address string
 	if _, err := fmt.Fscanf(out, "listening on %s\n", &address); err != nil {
 		t.Fatal(err)
 	}
-	client := NewClient(fmt.Sprintf("client %d", n), func(ctx context.Context) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "tcp", address)
-	})
-	t.Cleanup(client.Close)
-	return client, c.Process
+	return address, c.Process
 }
 
 // answering starts a server that counts its requests, and waits before each answer.
@@ -369,38 +386,80 @@ func TestMergedWindowsAddUp(t *testing.T) {
 	}
 }
 
-// BenchmarkMerge merges the windows of 100 clients of 1000 requests/s each, and gives the cores that this
-// takes in real time.
-func BenchmarkMerge(b *testing.B) {
-	const clients, seconds = 100, 20
-	s := streams.Schedule{Open: true, Value: clients * 1000, Hold: seconds * time.Second, Window: time.Second}
-	list := make([]*Client, clients)
-	told := make([]*record.Window, clients)
-	for i := range clients {
-		list[i] = &Client{Name: fmt.Sprint("client ", i)}
-		h := record.NewCounts()
-		for n := range 1000 {
-			record.Count(h, record.Micros(1000+n*n%50000+i))
+// BenchmarkCoordinator makes a load with 100 clients that report made-up windows of 1000 requests/s each, and gives
+// the processors and the memory that this takes, with the encoding and the connections.
+func BenchmarkCoordinator(b *testing.B) {
+	const n, seconds = 100, 20
+	address, _ := startSelf(b, asMadeUp)
+	f := &Fleet{Now: record.StartClock(time.Now).Now, Late: time.Second}
+	for i := range n {
+		c := NewClient(fmt.Sprint("client ", i), func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", address) })
+		b.Cleanup(c.Close)
+		f.Clients = append(f.Clients, c)
+	}
+	for b.Loop() {
+		if err := f.Agree(b.Context()); err != nil {
+			b.Fatal(err)
 		}
-		text, err := record.HistogramOf(h)
+		o := Order{Schedule: streams.Schedule{Open: true, Value: n * madeUp, Begin: f.Now() + record.MicrosOf(time.Second), Hold: seconds * time.Second, Window: time.Second}}
+		before, err := proc.Read(os.Getpid())
 		if err != nil {
 			b.Fatal(err)
 		}
-		told[i] = &record.Window{Intended: 1000, Sent: 1000, Done: 1000, Histograms: map[string]record.Histogram{load.Response: text}, OwnDelay: text}
+		done := 0
+		err = f.Stream(b.Context(), o, func(w *record.Window) { done += w.Done }, func(client, why string) { b.Errorf("%s was lost: %s", client, why) })
+		after, readErr := proc.Read(os.Getpid())
+		if err := errors.Join(err, readErr); err != nil || done != n*madeUp*seconds {
+			b.Fatalf("%d done: %v", done, err)
+		}
+		b.ReportMetric((after.CPUSeconds-before.CPUSeconds)/seconds, "cores")
+		b.ReportMetric(float64(after.PeakBytes)/1e6, "MB")
 	}
-	for b.Loop() {
-		emitted := 0
-		m := newMerge(s, clients, list, func(*record.Window) { emitted++ })
-		for range seconds {
-			for i := range clients {
-				if err := m.add(i, told[i]); err != nil {
-					b.Fatal(err)
-				}
+	b.ReportMetric(0, "ns/op")
+}
+
+const madeUp = 1000 // requests a second of a client that makes its windows up
+
+// makeUp serves clients that send nothing, and report windows as if they did.
+func makeUp() error {
+	now := record.StartClock(time.Now).Now
+	h := record.NewCounts()
+	for n := range madeUp {
+		record.Count(h, record.Micros(1000+n*n%50000))
+	}
+	text, err := record.HistogramOf(h)
+	if err != nil {
+		return err
+	}
+	c := &client{now: now}
+	mux := http.NewServeMux()
+	mux.Handle("/", c.handler())
+	mux.HandleFunc(pathOrder, func(w http.ResponseWriter, r *http.Request) {
+		var o Order
+		if err := json.NewDecoder(r.Body).Decode(&o); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		say := func(t told) {
+			c.tell(w, t)
+			_ = http.NewResponseController(w).Flush()
+		}
+		time.Sleep((o.Schedule.Begin - now()).Duration())
+		began := now()
+		say(told{Began: &began})
+		for at := o.Schedule.Begin; at < o.Schedule.End(); at += record.MicrosOf(tellInterval) {
+			time.Sleep((at - now()).Duration())
+			say(told{Progress: new(streams.Progress), Use: new(Use)})
+			if record.Micros(at-o.Schedule.Begin)%record.MicrosOf(o.Schedule.Window) == 0 {
+				say(told{Window: &record.Window{Intended: madeUp, Sent: madeUp, Done: madeUp, Histograms: map[string]record.Histogram{load.Connected: text, load.Response: text}, OwnDelay: text}})
 			}
 		}
-		if emitted != seconds {
-			b.Fatal(emitted)
-		}
+		say(told{Over: new(over)})
+	})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
 	}
-	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N)/seconds, "cores")
+	fmt.Printf("listening on %s\n", listener.Addr())
+	return http.Serve(listener, mux) //nolint:gosec // of a test
 }

@@ -78,12 +78,6 @@ func (c *Client) Ask(ctx context.Context, o Order) (failed string, err error) {
 	return t.Failed, err
 }
 
-// Listens asks the client for its clock, and returns an error where it does not answer yet.
-func (c *Client) Listens(ctx context.Context) error {
-	_, err := c.ask(ctx, pathClock, nil)
-	return err
-}
-
 const roundTrips = 8 // that measure how far a clock is from ours
 
 // Offset returns the client's clock less ours, as of the shortest of several round trips, of which half is
