@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -180,7 +181,7 @@ func ImageNames() []string { return append(WorkloadImages(), ImageTraefik, Image
 func Traefik() proc.Program {
 	return proc.Program{
 		Name: "traefik", For: "ingress", Optional: "for via=ingress in a lab", Asks: "version", Version: regexp.MustCompile(`(?m)^Version:\s+v?(\S+)`),
-		Get: "put the program of a release (https://github.com/traefik/traefik/releases), or of make traefik, into $PATH",
+		Get: "make traefik, or put the program of a release (https://github.com/traefik/traefik/releases) into $PATH",
 	}
 }
 
@@ -204,7 +205,11 @@ func (s Store) MakeImage(ctx context.Context, name string) (made image.Made, ref
 		made, err = image.Self(s.Executable)
 		return made, image.SelfReference, done, err
 	case name == ImageTraefik:
-		found, err := Traefik().Find(ctx, s.From)
+		from := s.From
+		if beside := filepath.Join(filepath.Dir(s.Executable), "traefik"); from == "" { // of make traefik
+			from, _ = exec.LookPath(beside)
+		}
+		found, err := Traefik().Find(ctx, from)
 		if err == nil {
 			made, err = image.Traefik(found.Path)
 		}
