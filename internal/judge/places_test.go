@@ -76,6 +76,7 @@ func TestPlacesOfALevel(t *testing.T) {
 			s.state("a", "Error", "", lost, failed)
 		}, nil, slo.Inconclusive, slo.Inconclusive, "n2 was deleted", "n2 was deleted"},
 		{"another part of the run finds one less", nil, func(s *script) { s.put(&record.Place{Set: []string{"n1"}}) }, slo.Pass, slo.Inconclusive, "nodes 2, then 1: n2 was missing in step 1", "n2 was missing"},
+		{"one less, which the run goes on without", nil, func(s *script) { s.put(&record.Place{Set: []string{"n1"}, Meant: true}) }, slo.Pass, slo.Pass, "", ""},
 		{"further ones, by the run itself", nil, func(s *script) { s.put(&record.Place{Set: []string{"n1", "n2", "n3"}, Meant: true}) }, slo.Pass, slo.Pass, "", ""},
 		{"further ones, and one that is lost at once", nil, func(s *script) {
 			s.put(&record.Place{Set: []string{"n1", "n2", "n3"}, Meant: true})

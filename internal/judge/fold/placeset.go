@@ -80,7 +80,7 @@ func (s *places) add(e record.Event, b *record.Place, f *Facts) {
 	}
 }
 
-// declare takes in all places. Further ones that the run itself meant to add change nothing.
+// declare takes in all places. Those that the run itself meant to add, or to do without, change nothing.
 func (s *places) declare(step int, names []string, meant bool) {
 	before := s.now
 	s.now = make(map[string]placeNow, len(names))
@@ -92,7 +92,7 @@ func (s *places) declare(step int, names []string, meant bool) {
 			continue
 		}
 		if p.there() {
-			p = placeNow{Place: record.Place{Place: name, State: record.PlaceGone, What: "was missing"}, step: max(step, 1)}
+			p = placeNow{Place: record.Place{Place: name, State: record.PlaceGone, What: "was missing", Meant: meant}, step: max(step, 1)}
 		}
 		s.now[name] = p
 	}

@@ -1,8 +1,11 @@
 package ingress
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -10,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
@@ -19,6 +24,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/kubetest"
+	"plimsoll.dev/plimsoll/internal/system/local/clients"
 )
 
 // onAPI returns an instance on an API server with this handler.
@@ -96,5 +102,61 @@ func TestIngressClasses(t *testing.T) {
 		case err != nil && (mistake == nil || tt.and == "" || !strings.Contains(err.Error(), tt.says) || !strings.Contains(mistake.Hint, tt.and)):
 			t.Errorf("%s: %v, %+v", tt.why, err, mistake)
 		}
+	}
+}
+
+// clientPod is a pod of the job of the clients.
+func clientPod(name string, index int, status corev1.PodStatus) corev1.Pod {
+	return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{batchv1.JobCompletionIndexAnnotation: fmt.Sprint(index)}}, Spec: corev1.PodSpec{NodeName: "node-" + name}, Status: status}
+}
+
+// A client whose pod is evicted keeps its name in another pod. One that does not come back ends the run, or the load
+// goes on without it where the plan allows fewer clients.
+func TestAClientIsEvicted(t *testing.T) {
+	running := corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Running: new(corev1.ContainerStateRunning)}}}}
+	evicted := corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: new(corev1.ContainerStateTerminated)}}}}
+	waits := corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/1 nodes are available"}}}
+	answering := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(t, w, http.StatusOK, struct{}{}) }))
+	defer answering.Close()
+	for _, tt := range []struct {
+		why, clients string
+		goesOn       bool
+	}{{"so many clients", "2", false}, {"clients within bounds", "1..2", true}} {
+		pods := []corev1.Pod{clientPod("a", 0, running), clientPod("b", 1, evicted), clientPod("c", 1, waits)}
+		i := onAPI(t, map[string]string{"clients": tt.clients}, func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/pods") {
+				answer(t, w, http.StatusOK, corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: pods})
+			}
+		})
+		now := time.Now()
+		i.Host.Now = func() time.Time { now = now.Add(awaitBound); return now }
+		i.fleet, i.wanted, i.made = &clients.Fleet{Now: i.Rec.Clock.Now}, 2, 2
+		err := i.reach(t.Context())
+		if !errors.As(err, new(*system.UnableError)) || !strings.Contains(err.Error(), "pod c: 0/1 nodes are available") {
+			t.Errorf("%s: %v", tt.why, err)
+		}
+		one := clients.NewClient("client-0", func(ctx context.Context) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", answering.Listener.Addr().String())
+		})
+		i.links[0].client, i.fleet.Clients = one, []*clients.Client{one}
+		if i.without(t.Context(), err) != tt.goesOn || tt.goesOn && (i.wanted != 1 || !i.links[1].abandoned || i.links[0].abandoned) {
+			t.Errorf("%s: %d clients are wanted, %+v", tt.why, i.wanted, i.links)
+		}
+		if errors.As(err, new(*system.UnableError)) && i.without(t.Context(), errors.New("another error")) {
+			t.Errorf("%s: any error is taken for a lost client", tt.why)
+		}
+	}
+
+	i := onAPI(t, nil, func(http.ResponseWriter, *http.Request) {})
+	i.links = []*link{new(link)}
+	for _, name := range []string{"a", "a", "b"} {
+		pod := clientPod(name, 0, running)
+		if err := i.connect(0, &pod); err != nil {
+			t.Fatal(err)
+		}
+	}
+	notes := i.Rec.Sink.(*kubetest.Sink).Events()
+	if l := i.links[0]; l.client.Name != "client-0 on node-a" || l.pod != "b" || len(notes) != 1 || notes[0].Body.(*record.Note).Text != "client-0 on node-a was lost: a pod on node-b replaces it" {
+		t.Errorf("%+v, %+v", l, notes)
 	}
 }

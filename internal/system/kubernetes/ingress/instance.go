@@ -45,25 +45,39 @@ type instance struct {
 	local.Rig[*site]
 	namespace string
 	show      func(what string) // that is waited for, before the load
-	made      bool              // the namespace may be there
+	opened    bool              // the namespace may be there
 	gone      bool              // nothing is left
 	uid       types.UID         // of the namespace
 	beside    []string          // paths of what goes with the namespace
 	end       context.CancelFunc
 	signs     sync.WaitGroup
 
-	fleet    *clients.Fleet
-	pods     []clientPod
-	wanted   int // clients
-	forwards []*api.Forward
+	fleet  *clients.Fleet
+	links  []*link // to the clients, by the index of their job
+	wanted int     // clients
+	made   int     // of the job
 
 	classes  map[string]string // controller of each ingress class of the cluster, nil before they are read
 	standard string            // default class, "" for none
 	brings   bool              // a lab without any class gets controllers of the run's own
 }
 
-// clientPod names a client, its node and its zone.
-type clientPod struct{ pod, node, zone string }
+// link leads to a client, whose pod may be replaced.
+type link struct {
+	client    *clients.Client // nil before its first pod runs
+	node      string          // of its first pod
+	pod       string
+	forward   *api.Forward
+	abandoned bool // it did not come back, and the load goes on without it
+}
+
+// close ends the connections.
+func (l *link) close() {
+	if l.client != nil {
+		l.client.Close()
+		l.forward.Close()
+	}
+}
 
 // Target implements system.Session.
 func (s *session) Target(ctx context.Context, rec system.Recorder) (system.Instance, error) {
@@ -107,7 +121,8 @@ func (i *instance) setUp(ctx context.Context) error {
 		}
 		i.Arms[arm] = site
 	}
-	if _, err := i.Client().Typed.BatchV1().Jobs(i.namespace).Create(ctx, i.clientJob(i.wanted), metav1.CreateOptions{}); err != nil {
+	i.made = i.wanted
+	if _, err := i.Client().Typed.BatchV1().Jobs(i.namespace).Create(ctx, i.clientJob(i.made), metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create the clients: %w", i.Client().Unreachable(err))
 	}
 	if err := i.reach(ctx); err != nil {
@@ -135,7 +150,7 @@ func (i *instance) live(ctx context.Context) {
 func (i *instance) await(ctx context.Context, what string, ask func() (why string, there bool, err error)) error {
 	i.show("waiting for " + what)
 	bound := awaitBound
-	if i.arms[""].via == viaURL && i.pods != nil {
+	if i.arms[""].via == viaURL && i.links != nil {
 		bound = askBound // nothing is being made
 	}
 	for until := i.Now().Add(bound); ; {
@@ -187,67 +202,65 @@ func (i *instance) waiting(ctx context.Context, part string) string {
 	return ""
 }
 
-// reach waits for the pods of the clients, and connects to those that it does not reach yet.
+// reach waits for the pods of the clients that are wanted, connects to them, and agrees on their clocks.
 func (i *instance) reach(ctx context.Context) error {
-	var pods []clientPod
-	err := i.await(ctx, "the clients", func() (string, bool, error) {
+	return i.await(ctx, "the clients", func() (string, bool, error) {
 		list, err := i.Client().Typed.CoreV1().Pods(i.namespace).List(ctx, metav1.ListOptions{LabelSelector: labelPart + "=" + partClients})
 		if err != nil {
 			return "", false, err
 		}
-		pods = make([]clientPod, i.wanted)
-		there := 0
-		for _, pod := range list.Items {
+		pods := make([]*corev1.Pod, i.made)
+		for k := range list.Items {
+			pod := &list.Items[k]
 			n, err := strconv.Atoi(pod.Annotations[batchv1.JobCompletionIndexAnnotation])
-			running := len(pod.Status.ContainerStatuses) > 0 && pod.Status.ContainerStatuses[0].State.Running != nil && pod.DeletionTimestamp == nil
-			if err == nil && n < i.wanted && running && pods[n].pod == "" {
-				pods[n] = clientPod{pod: pod.Name, node: pod.Spec.NodeName}
-				there++
+			if err == nil && n < i.made && pod.DeletionTimestamp == nil && len(pod.Status.ContainerStatuses) > 0 && pod.Status.ContainerStatuses[0].State.Running != nil {
+				pods[n] = pod
 			}
 		}
-		return i.waiting(ctx, partClients), there == i.wanted, nil
-	})
-	if err != nil {
-		return err
-	}
-	zones := make(map[string]string)
-	nodes, err := i.Client().Typed.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err == nil { // without the right the zones are unknown
-		for _, n := range nodes.Items {
-			zones[n.Name] = n.Labels[corev1.LabelTopologyZone]
+		for len(i.links) < i.made {
+			i.links = append(i.links, new(link))
 		}
-	}
-	i.leave()
-	i.pods, i.fleet.Clients = pods, nil
-	for n := range pods {
-		pods[n].zone = zones[pods[n].node]
-		forward, err := i.Client().Forward(i.namespace, pods[n].pod, clients.Port)
-		if err != nil {
-			return err
-		}
-		i.forwards = append(i.forwards, forward)
-		i.fleet.Clients = append(i.fleet.Clients, clients.NewClient(fmt.Sprintf("client-%d on %s", n, pods[n].node), func(ctx context.Context) (net.Conn, error) { return forward.Dial(ctx) }))
-	}
-	// A container runs before its program listens.
-	return i.await(ctx, "the clients to listen", func() (string, bool, error) {
-		for _, c := range i.fleet.Clients {
-			if err := c.Listens(ctx); err != nil {
-				return err.Error(), false, nil
+		i.fleet.Clients = nil
+		for n, pod := range pods {
+			if pod == nil || i.links[n].abandoned {
+				continue
 			}
+			if err := i.connect(n, pod); err != nil {
+				return "", false, err
+			}
+			i.fleet.Clients = append(i.fleet.Clients, i.links[n].client)
+		}
+		if len(i.fleet.Clients) < i.wanted {
+			return i.waiting(ctx, partClients), false, nil
+		}
+		ctx, cancel := context.WithTimeout(ctx, askBound)
+		defer cancel()
+		if err := i.fleet.Agree(ctx); err != nil {
+			return err.Error(), false, nil // a container runs before its program listens
 		}
 		return "", true, nil
 	})
 }
 
-// leave ends the connections to the clients.
-func (i *instance) leave() {
-	for _, c := range i.fleet.Clients {
-		c.Close()
+// connect makes the link to a client, or leads it to a pod that replaced the former one.
+func (i *instance) connect(n int, pod *corev1.Pod) error {
+	l := i.links[n]
+	if l.pod == pod.Name {
+		return nil
 	}
-	for _, f := range i.forwards {
-		f.Close()
+	forward, err := i.Client().Forward(i.namespace, pod.Name, clients.Port)
+	if err != nil {
+		return err
 	}
-	i.forwards = nil
+	if l.client == nil {
+		l.node = pod.Spec.NodeName
+		l.client = clients.NewClient(fmt.Sprintf("client-%d on %s", n, l.node), func(ctx context.Context) (net.Conn, error) { return l.forward.Dial(ctx) })
+	} else {
+		l.close()
+		i.Rec.Emit(&record.Note{Text: fmt.Sprintf("%s was lost: a pod on %s replaces it", l.client.Name, pod.Spec.NodeName)})
+	}
+	l.pod, l.forward = pod.Name, forward
+	return nil
 }
 
 // program waits for the first right answer to every client, and measures how long that takes.
@@ -285,8 +298,14 @@ func (i *instance) Describe(ctx context.Context) (record.Environment, error) {
 		Facts:  facts(version, i.arms[""], slices.Collect(maps.Values(i.Arms))),
 		Places: &record.Places{Place: clientNoun(), Facts: clientFacts()},
 	}
-	for n, p := range i.pods {
-		env.Places.Add(i.fleet.Clients[n].Name, record.Real, p.node, p.zone, i.arms[""].cpu)
+	zones := make(map[string]string)
+	if nodes, err := i.Client().Typed.CoreV1().Nodes().List(ctx, metav1.ListOptions{}); err == nil { // without the right they are unknown
+		for _, n := range nodes.Items {
+			zones[n.Name] = n.Labels[corev1.LabelTopologyZone]
+		}
+	}
+	for _, l := range i.links {
+		env.Places.Add(l.client.Name, record.Real, l.node, zones[l.node], i.arms[""].cpu)
 	}
 	return env, nil
 }
@@ -309,18 +328,22 @@ func (i *instance) Raise(ctx context.Context, level system.Level) (system.Batch,
 
 // start makes the load of a step: as many clients as are wanted, whose clocks are agreed on.
 func (i *instance) start(ctx context.Context, one *site, _ *system.Level) (local.Load, error) {
-	if i.wanted > len(i.pods) {
+	all := i.wanted
+	for _, l := range i.links {
+		if l.abandoned {
+			all++
+		}
+	}
+	if all > i.made {
+		i.made = all
 		i.Rec.Emit(&record.Note{Text: fmt.Sprintf("clients were the limit: %s from now on", clientNoun().Count(i.wanted))})
-		patch := fmt.Appendf(nil, `{"spec":{"completions":%d,"parallelism":%[1]d}}`, i.wanted)
+		patch := fmt.Appendf(nil, `{"spec":{"completions":%d,"parallelism":%[1]d}}`, i.made)
 		if _, err := i.Client().Typed.BatchV1().Jobs(i.namespace).Patch(ctx, partClients, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 			return nil, fmt.Errorf("add clients: %w", i.Client().Unreachable(err))
 		}
 	}
-	if err := i.reach(ctx); err != nil {
+	if err := i.reach(ctx); err != nil && !i.without(ctx, err) {
 		return nil, err
-	}
-	if err := i.fleet.Agree(ctx); err != nil {
-		return nil, fmt.Errorf("measure the clients' clocks: %w", err)
 	}
 	var names []string
 	for _, c := range i.fleet.Clients {
@@ -329,6 +352,20 @@ func (i *instance) start(ctx context.Context, one *site, _ *system.Level) (local
 	noun := clientNoun()
 	i.Rec.Emit(&record.Place{Set: names, Noun: &noun, Meant: true})
 	return &step{instance: i, site: one, rate: i.bound(&one.settings), was: make(map[string]clients.Use)}, nil
+}
+
+// without gives up the clients that did not come back, if the plan allows fewer of them.
+func (i *instance) without(ctx context.Context, why error) bool {
+	base, there := i.arms[""], len(i.fleet.Clients)
+	if _, unable := errors.AsType[*system.UnableError](why); !unable || base.least == base.most || there < base.least {
+		return false
+	}
+	for _, l := range i.links {
+		l.abandoned = !slices.Contains(i.fleet.Clients, l.client)
+	}
+	i.wanted = there
+	i.Rec.Emit(&record.Note{Text: fmt.Sprintf("%v: the load goes on with %s", why, clientNoun().Count(there))})
+	return i.fleet.Agree(ctx) == nil
 }
 
 // Stream implements local.Load.
@@ -349,7 +386,7 @@ func (s *step) Stream(ctx context.Context, schedule streams.Schedule) error {
 	seconds := (s.Rec.Clock.Now() - began).Seconds()
 	for _, u := range s.fleet.Uses() {
 		if u.Wanted > mostDemand*seconds*share(u) || u.Throttled > (1-mostDemand)*seconds {
-			s.wanted = min(more(len(s.pods), due, answered), s.arms[""].most)
+			s.wanted = min(more(len(s.fleet.Clients), due, answered), s.arms[""].most)
 		}
 	}
 	return err
@@ -402,8 +439,10 @@ func (i *instance) Close(done context.Context) error {
 		i.end()
 		i.signs.Wait()
 	}
-	i.leave()
-	if !i.made {
+	for _, l := range i.links {
+		l.close()
+	}
+	if !i.opened {
 		i.gone = true
 		return err
 	}

@@ -74,7 +74,7 @@ func (i *instance) makeNamespace(ctx context.Context) error {
 	if api.Refused(err) {
 		return system.Mistakef("the user needs the rights of a run", "this user may not create namespaces, and a run makes one of its own: %w", err)
 	}
-	i.made = true
+	i.opened = true
 	if err != nil {
 		return fmt.Errorf("create the run's namespace %s: %w", i.namespace, i.Client().Unreachable(err))
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -17,11 +18,14 @@ import (
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
+	"plimsoll.dev/plimsoll/internal/lab/realnode"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 	kubernetescluster "plimsoll.dev/plimsoll/internal/system/kubernetes"
 	"plimsoll.dev/plimsoll/internal/test/e2e"
@@ -162,6 +166,80 @@ func TestAClientIsKilled(t *testing.T) {
 		if left := p.Leftovers(t); len(left) > 0 {
 			t.Errorf("killed while %s, left is %+v", moment, left)
 		}
+	}
+}
+
+// A search whose client is evicted makes the step again with another pod, and finds the line.
+func TestASearchSurvivesALostClient(t *testing.T) {
+	suite.Long(t, "a search, and a client that is made again")
+	t.Parallel()
+	p := e2e.OnRealNode(t, suite)
+	typed, _ := e2e.LabClient(t, p.Kubeconfig)
+	run := p.Start(t, "limit", "ingress", "--lab", p.Lab, "--from", "20", "--step", "10", "--max", "30", "--resolution", "10", "--hold", "3s", "--confirm", "1", "--set", "clients=2", "--set", "backEnds=1", "--slo", "errors < 50%", "--out", "evicted")
+	harness.Await(t, "the load", func() bool { return e2e.Windows(p, "evicted") > 1 })
+	pods, err := typed.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{LabelSelector: "plimsoll.dev/part=clients"})
+	if err != nil || len(pods.Items) != 2 {
+		t.Fatal(pods, err)
+	}
+	gone := pods.Items[1]
+	if err := typed.PolicyV1().Evictions(gone.Namespace).Evict(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: gone.Name, Namespace: gone.Namespace}}); err != nil {
+		t.Fatal(err)
+	}
+	got, replaced := run.Wait(), false
+	p.Count("evicted", func(e record.Event) bool {
+		note, is := e.Body.(*record.Note)
+		replaced = replaced || is && strings.Contains(note.Text, "was lost: a pod on real-0 replaces it")
+		return false
+	})
+	if r := p.Result(t, "evicted"); got.Code != process.ExitPass || !replaced || r.Steps[0].Verdict != slo.Inconclusive {
+		t.Errorf("exit code %d, replaced %v, the first step is %s: %s\n%s", got.Code, replaced, r.Steps[0].Verdict, r.Why, got.Stderr)
+	}
+}
+
+// Two runs load one lab at once, each its own back ends, and leave nothing.
+func TestTwoLoadsAtOnce(t *testing.T) {
+	suite.Long(t, "two loads in one lab")
+	t.Parallel()
+	p := e2e.OnRealNode(t, suite)
+	var runs []*harness.Started
+	for _, out := range []string{"one", "two"} {
+		runs = append(runs, p.Start(t, "sweep", "ingress", "--lab", p.Lab, "--levels", "20", "--hold", "3s", "--set", "backEnds=1", "--slo", "errors < 50%", "--out", out))
+	}
+	for n, run := range runs {
+		if got := run.Wait(); got.Code != process.ExitPass {
+			t.Errorf("run %d: exit code %d\n%s", n, got.Code, got.Stderr)
+		}
+	}
+	if left := p.Leftovers(t); len(left) > 0 {
+		t.Errorf("left is %+v", left)
+	}
+}
+
+// In a lab without an ingress class the load goes through a Traefik, which the record names and the run removes.
+func TestThroughAnIngressOfALab(t *testing.T) {
+	suite.Long(t, "a lab of its own, and an ingress controller in it")
+	t.Parallel()
+	_, err := realnode.Check()
+	harness.Able(t, err)
+	p := suite.Program(t)
+	if got := p.Run(t, "image", "build", "traefik"); strings.Contains(got.Stderr, "missing for ingress: traefik") {
+		t.Skip(got.Stderr)
+	} else if got.Code != process.ExitPass {
+		t.Fatal(got.Stderr)
+	}
+	if got := p.Run(t, "lab", "up", "l", "--real-node", "--nodes", "0"); got.Code != process.ExitPass {
+		t.Fatal(got.Stderr)
+	}
+	p.Lab = "l"
+	p.RunTo(t, "r", "sweep", "ingress", "--lab", "l", "--levels", "20,40", "--hold", "2s", "--set", "via=ingress", "--set", "backEnds=2", "--slo", "errors < 5%")
+	env := p.Environment(t, "r")
+	n := slices.IndexFunc(env.Facts, func(f record.Fact) bool { return f.Name == "controller" })
+	if n < 0 || !strings.HasPrefix(env.Facts[n].Value, "Traefik ") {
+		t.Errorf("the facts are %+v", env.Facts)
+	}
+	p.Cleaned(t, "--lab", "l")
+	if left := p.Leftovers(t); len(left) > 0 {
+		t.Errorf("left is %+v", left)
 	}
 }
 
