@@ -113,7 +113,7 @@ func TestWhatAPlanBringsInIsData(t *testing.T) {
 			args := own("kubernetes", pods, "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n")()
 			write("own/config.yml", "jobs:\n- name: own\n  jobType: create\n  jobIterations: 1\n  namespace: own\n  hooks: [{cmd: ["+p.Dir+"/evil], when: beforeJobExecution}]\n  objects: [{objectTemplate: pod.yml, replicas: 1}]\n", 0o644)
 			return args
-		}, "hooks"},
+		}, "hooks run where a configuration is run as it stands"},
 		{"a template that reads the environment", own("kubernetes", pods, `{{ env "HOME" }}`), `calls "env"`},
 		{"a template that reads outside", own("kubernetes", pods, `a: {{ ReadFile "../precious" }}`), "../precious"},
 		{"a template that reads a file of any size", func() []string {

@@ -234,6 +234,9 @@ func (p *Process) KillAll() {
 	p.Kill()
 }
 
+// KillGroup kills what is left of the process's own group, also once the process itself has ended.
+func (p *Process) KillGroup() { signal(-p.PID(), syscall.SIGKILL) }
+
 // EndBound bounds the wait for a killed process: one that waits for a disk ends late.
 const EndBound = 30 * time.Second
 

@@ -70,6 +70,7 @@ const (
 	ChangeIt   Action = "change" // a setting, which is set back at the end
 	Reboot     Action = "reboot"
 	RemoveLeft Action = "remove" // what a dead run has left
+	Execute    Action = "run"    // a command of a configuration
 	Use        Action = "use"    // a program, a file or an image that the plan brings in
 )
 
@@ -152,7 +153,8 @@ func (r Request) Resolve(given map[string]string) (workload.Params, error) {
 type Host struct {
 	StateDir   func() (string, error) // holds this user's labs and images
 	Executable string
-	Pod        Pod // that this process runs in
+	Env        func(key string) string // reads the environment
+	Pod        Pod                     // that this process runs in
 	Build      record.Build
 	Now        func() time.Time
 	Random     io.Reader
@@ -170,7 +172,7 @@ type Pod struct {
 	Account string // directory of the service account's token and certificate authority
 }
 
-// Consent says what a user must agree to.
+// Consent says what a user must agree to. Without a System only Hooks are asked about.
 type Consent struct {
 	System   string   // what would be loaded, in a line
 	Load     string   // how much in all and how fast, "" where System says so
@@ -178,6 +180,7 @@ type Consent struct {
 	Warnings []string // before the answer
 	Reboots  int      // nodes that are rebooted, which takes an agreement of its own
 	Once     bool     // they are rebooted once, which is not undone
+	Hooks    []string // commands that run on this machine, which takes an agreement of its own
 }
 
 // Survey holds what was found out about a system without loading it.

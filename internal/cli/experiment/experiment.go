@@ -40,6 +40,7 @@ func Commands(p *process.Process, stop *process.Interrupts) []*cobra.Command {
 type consent struct {
 	Yes          bool `yaml:"yes" flag:"yes"`                    // to load a system that is not ours
 	Reboots      int  `yaml:"reboots" flag:"reboots"`            // how many nodes may be rebooted
+	Hooks        bool `yaml:"hooks" flag:"hooks"`                // to run the commands of a configuration
 	IgnoreHealth bool `yaml:"ignoreHealth" flag:"ignore-health"` // to load a system that is not fit for it
 	Wait         bool `yaml:"wait" flag:"wait"`                  // to wait for other runs to end
 }

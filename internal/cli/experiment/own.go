@@ -62,7 +62,7 @@ func mark(flags *pflag.FlagSet, name, target string) {
 }
 
 // ofConsent returns the options of commands that load what is not theirs.
-func ofConsent() []string { return []string{"wait", "ignore-health", "yes", "reboots"} }
+func ofConsent() []string { return []string{"wait", "ignore-health", "yes", "reboots", "hooks"} }
 
 // addPlan adds the flags of a plan that have these names.
 func (f *experimentFlags) addPlan(flags *pflag.FlagSet, names ...string) {

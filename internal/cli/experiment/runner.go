@@ -186,6 +186,9 @@ func (r *runner) agree(ctx context.Context, c *system.Consent) error {
 	if err := r.agreeToReboots(ctx, c.Reboots, c.Once); err != nil {
 		return err
 	}
+	if err := r.agreeToHooks(ctx, c.Hooks); err != nil || c.System == "" {
+		return err
+	}
 	load := r.extent()
 	if c.Load != "" {
 		load += ": " + c.Load
@@ -222,6 +225,27 @@ func (r *runner) agreeToReboots(ctx context.Context, n int, once bool) error {
 	}
 	r.Reboots = n // for further cells as well
 	return nil
+}
+
+// agreeToHooks shows the commands of a configuration, and asks whether they may run. That a cluster may be loaded does
+// not answer it.
+func (r *runner) agreeToHooks(ctx context.Context, commands []string) error {
+	if len(commands) == 0 {
+		return nil
+	}
+	r.p.Logf("This runs commands of the configuration on this machine, as you:\n")
+	for _, c := range commands {
+		r.p.Logf("  %s\n", r.p.Secrets.Message(c))
+	}
+	if r.Hooks {
+		return nil
+	}
+	if !r.p.StdinTerminal {
+		return process.Usagef("read them, and give --hooks", "the configuration runs commands, and this was not confirmed")
+	}
+	err := r.p.Confirm(ctx, record.Noun{One: "command", Many: "commands"}.Count(len(commands)), "", "Run them?")
+	r.Hooks = err == nil // for further cells as well
+	return err
 }
 
 // extent says how far the plan may go.
@@ -373,7 +397,7 @@ func (r *runner) outline(ctx context.Context, format string) error {
 	if n := len(o.Cells); n > 0 {
 		r.p.Printf("%d runs, one for each of: %s\n", n, strings.Join(o.Cells, "; "))
 	}
-	for _, action := range []system.Action{system.Make, system.ChangeIt, system.Reboot, system.RemoveLeft, system.Use} {
+	for _, action := range []system.Action{system.Make, system.ChangeIt, system.Reboot, system.RemoveLeft, system.Execute, system.Use} {
 		printChanges(r.p, changes, action)
 	}
 	if text := screen.GuardsText(r.plan.Guards, r.workload.KindOn(r.plan.Axis.Name).Measures); text != "" {
@@ -399,7 +423,7 @@ func printChanges(p *process.Process, changes []system.Change, action system.Act
 		}
 		lines = append(lines, line)
 	}
-	if len(lines) == 0 && action == system.Use {
+	if len(lines) == 0 && (action == system.Use || action == system.Execute) {
 		return
 	} else if len(lines) == 0 {
 		lines = []string{"nothing"}

@@ -11,6 +11,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/text/redact"
 )
 
 // pods returns a workload along pods per node.
@@ -35,6 +36,31 @@ func TestConsentSaysHowMuch(t *testing.T) {
 		r := &runner{p: &process.Process{Stdin: strings.NewReader("y\n"), StdinTerminal: true, Console: screen.Console{Stderr: &log}}, plan: &plan.Plan{Axis: tt.axis}, workload: pods()}
 		if err := r.agree(t.Context(), &system.Consent{System: "a cluster", Load: tt.load}); err != nil || !strings.HasSuffix(log.String(), tt.want) {
 			t.Errorf("%s: %v, asked %q, want %q", tt.why, err, log.String(), tt.want)
+		}
+	}
+}
+
+// Commands of a configuration are shown, and run if the user says so: --yes does not.
+func TestAgreementToHooks(t *testing.T) {
+	for _, tt := range []struct {
+		why      string
+		commands []string
+		given    bool
+		terminal bool
+		answer   string
+		code     int
+	}{
+		{"there are none", nil, false, false, "", 0},
+		{"they were allowed", []string{"rm -r x"}, true, false, "", 0},
+		{"nobody can be asked", []string{"rm -r x"}, false, false, "", process.ExitUsage},
+		{"yes", []string{"rm -r x"}, false, true, "y\n", 0},
+		{"no", []string{"rm -r x"}, false, true, "\n", process.ExitUsage},
+	} {
+		var log strings.Builder
+		r := &runner{p: &process.Process{Stdin: strings.NewReader(tt.answer), StdinTerminal: tt.terminal, Secrets: new(redact.Secrets), Console: screen.Console{Stderr: &log}}, consent: consent{Yes: true, Hooks: tt.given}, plan: new(plan.Plan), workload: pods()}
+		err := r.agree(t.Context(), &system.Consent{Hooks: tt.commands})
+		if (err != nil) != (tt.code != 0) || strings.Contains(log.String(), "rm -r x") != (tt.commands != nil) || r.Hooks != (tt.code == 0 && tt.commands != nil) {
+			t.Errorf("%s: %v\n%s", tt.why, err, log.String())
 		}
 	}
 }

@@ -84,7 +84,7 @@ func Needs() (list []proc.Program) {
 // Host returns the parts of this process that sessions may use.
 func (p *Process) Host() system.Host {
 	return system.Host{
-		StateDir: p.StateDir, Executable: p.Executable, Pod: p.pod(), Build: Build(), Now: p.Now, Secrets: p.Secrets, Random: p.Random, Used: p.Used, Prefer: p.Prefer,
+		StateDir: p.StateDir, Executable: p.Executable, Env: p.Env, Pod: p.pod(), Build: Build(), Now: p.Now, Secrets: p.Secrets, Random: p.Random, Used: p.Used, Prefer: p.Prefer,
 		Log: func(format string, args ...any) { p.Logf(format+"\n", args...) },
 		Progress: func() (func(string), func()) {
 			line := p.Waiting()

@@ -166,6 +166,19 @@ type Watcher struct {
 	Replicas      int               `yaml:"replicas" default:"1" range:"0.."`
 }
 
+// The moments at which hooks run.
+const (
+	BeforeJob       = "beforeJobExecution"
+	AfterJob        = "afterJobExecution" // its objects are ready, and do not churn yet
+	OnEachIteration = "onEachIteration"   // before its first request
+	BeforeChurn     = "beforeChurn"
+	AfterChurn      = "afterChurn"
+	BeforeCleanup   = "beforeCleanup" // at the end of the job
+	AfterCleanup    = "afterCleanup"  // of a job with gc, after the run's removal
+	BeforeGC        = "beforeGC"      // of what earlier runs have left
+	AfterGC         = "afterGC"
+)
+
 // Hook is a command to run at some moment of a job.
 type Hook struct {
 	Cmd        []string `yaml:"cmd" needed:""`

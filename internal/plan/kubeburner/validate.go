@@ -334,7 +334,6 @@ func (u *served) job(path string, j *Job) {
 	u.takes(creates && j.ExecutionMode == Sequential, path+".executionMode", "it is of jobs that work on objects: a create job makes its own side by side, by its qps")
 	u.takes(!creates && !u.At.Has(path+".qps"), path, "it states no qps, and makes 5 requests a second")
 	u.takes(j.ObjectWait && (creates || j.ExecutionMode != Sequential), path+".objectWait", "it is of jobs that work on objects in the mode sequential")
-	u.refuses(len(j.Hooks) > 0, path+".hooks", "no commands are run", "")
 	u.refuses(j.IncrementalLoad != nil, path+".incrementalLoad", "the load is not raised in steps", "limit and sweep raise it: --axis iterations")
 	u.takes(!j.WaitWhenFinished && j.JobType != Delete, path+".waitWhenFinished", "each job is waited for")
 	u.takes(creates && !j.WaitForDeletion, path+".waitForDeletion", "the removal at the end is always waited for")

@@ -40,6 +40,7 @@ type Cluster struct {
 	Context string
 	Server  string
 	Config  *clientcmdapi.Config // kubeconfig that names the cluster
+	path    string               // of its file; "" for that of this pod
 	Naming  record.TargetNaming  // target's name in records
 	host    system.Host
 }
@@ -64,7 +65,7 @@ func (t *Settings) Connect(host system.Host) (*Cluster, error) {
 		return nil, system.Mistakef("", "%s: %w", chosen.from, err)
 	}
 	return &Cluster{
-		client: c, Context: chosen.context, Server: rest.Host, Config: chosen.config,
+		client: c, Context: chosen.context, Server: rest.Host, Config: chosen.config, path: chosen.path,
 		Naming: record.TargetNaming{Kind: "cluster", Name: chosen.context}, host: host,
 	}, nil
 }
@@ -159,6 +160,33 @@ func (c *Cluster) Typed() kubernetes.Interface { return c.client.Typed }
 
 // Close closes the cluster's connections.
 func (c *Cluster) Close() { c.client.Close() }
+
+// environment returns the environment of a command that may use the cluster: kubectl finds no other. It may write a
+// file into dir, which names the context.
+func (c *Cluster) environment(dir string) (env []string, err error) {
+	for _, name := range []string{"PATH", "HOME", "LANG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"} {
+		if value := c.host.Env(name); value != "" {
+			env = append(env, name+"="+value)
+		}
+	}
+	if c.path == "" {
+		return env, nil
+	}
+	path, err := filepath.Abs(c.path)
+	if err != nil {
+		return nil, err
+	}
+	if c.Context != c.Config.CurrentContext {
+		chosen := clientcmdapi.NewConfig()
+		chosen.CurrentContext = c.Context
+		file := filepath.Join(dir, "context")
+		if err := clientcmd.WriteToFile(*chosen, file); err != nil {
+			return nil, fmt.Errorf("name the context to hooks: %w", err)
+		}
+		path = file + string(filepath.ListSeparator) + path // the first file's context counts
+	}
+	return append(env, "KUBECONFIG="+path), nil
+}
 
 // chosen holds one context of a kubeconfig. Relative paths start at the file's directory, as in kubectl.
 type chosen struct {

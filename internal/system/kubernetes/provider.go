@@ -213,14 +213,22 @@ func (s *session) openNamedLab(ctx context.Context, name string) error {
 
 // Consent implements system.Session: labs of ours need none, other clusters need the user's.
 func (s *session) Consent(ctx context.Context) (*system.Consent, error) {
+	consent := &system.Consent{}
+	for _, a := range s.toLoad() {
+		for _, command := range create.Commands(a.Config) {
+			if !slices.Contains(consent.Hooks, command) {
+				consent.Hooks = append(consent.Hooks, command)
+			}
+		}
+	}
 	if s.lab != nil {
-		return nil, nil
+		return consent, nil
 	}
 	summary, nodes, err := s.cluster.summary(ctx)
 	if err != nil {
 		return nil, err
 	}
-	consent := &system.Consent{System: summary, Why: "is not a plimsoll lab", Load: s.extent(nodes)}
+	consent.System, consent.Why, consent.Load = summary, "is not a plimsoll lab", s.extent(nodes)
 	if exempt, err := s.cluster.client.Exemption(ctx); err == nil && exempt != nil && *exempt {
 		consent.Warnings = append(consent.Warnings, "this user is exempt from API priority and fairness (system:masters): its load is not throttled and can starve others")
 	}
@@ -448,6 +456,9 @@ func variantOf(r system.Request, given, filled map[string]string) (v prepared.Va
 	}
 	if refused, _ := kubeburner.Served(v.Config); len(refused) > 0 {
 		return v, system.Mistakef("take it out of the configuration", "%w", strictyaml.Join(refused))
+	}
+	if !r.Workload.AsItIs && len(create.Commands(v.Config)) > 0 {
+		return v, system.Mistakef("run the configuration itself: plimsoll run FILE", "hooks run where a configuration is run as it stands, and not as the workload %s", r.Workload.Name)
 	}
 	for j := range v.Config.Jobs {
 		if job := &v.Config.Jobs[j]; t.Namespace != "" {

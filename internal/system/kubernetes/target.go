@@ -8,6 +8,8 @@ import (
 	"maps"
 	"math"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -44,6 +46,7 @@ type Target struct {
 	drain      *drain.Drain // nil where no node is drained
 	settings   *change.Settings
 	run        context.Context // the whole run's: a signal cancels it
+	room       string          // a directory for hooks, "" without any
 
 	realness record.Realness   // of the nodes, at the last Raise
 	others   map[string]int    // other pods per eligible node, at the last Raise
@@ -91,6 +94,9 @@ func (s *session) openTarget(ctx context.Context, load prepared.Workload, rec sy
 	if t.drain != nil {
 		t.sender.Evict = t.drain.Evict
 	}
+	if err := t.openHooks(); err != nil {
+		return nil, err
+	}
 	t.remover = sweep.NewRemover(t.Run, t.watch, t.holdings, c.host.Log)
 	if t.watch.Objects != nil {
 		t.watch.Objects.Ask = t.sender.Further
@@ -128,6 +134,33 @@ func (s *session) openTarget(ctx context.Context, load prepared.Workload, rec sy
 		t.Emit(&record.Note{Warning: record.WarningConfig, Place: p.Path, Text: p.Message})
 	}
 	return t, nil
+}
+
+// openHooks prepares the run of a configuration's commands, if it has any.
+func (t *Target) openHooks() (err error) {
+	if !slices.ContainsFunc(t.renderings(), (*create.Rendering).HasHooks) {
+		return nil
+	}
+	if t.room, err = os.MkdirTemp("", "plimsoll-hooks-"); err != nil {
+		return fmt.Errorf("make a directory for hooks: %w", err)
+	}
+	t.Load.Hooks.Dir = filepath.Dir(t.session.Plan.Workload)
+	if t.Load.Hooks.Env, err = t.session.cluster.environment(t.room); err != nil {
+		return errors.Join(err, os.RemoveAll(t.room))
+	}
+	t.sender.Hooks = create.NewHooks(t.Run)
+	return nil
+}
+
+// closeHooks runs the hooks after the removal. Their failures come too late for a verdict.
+func (t *Target) closeHooks(ctx context.Context) {
+	for _, err := range t.sender.Hooks.AfterCleanup(ctx, t.Load.Config) {
+		t.session.Log("warning: %v", err)
+	}
+	t.sender.Hooks.Close()
+	if err := os.RemoveAll(t.room); err != nil {
+		t.session.Log("warning: %v", err)
+	}
 }
 
 // renderings returns those that are loaded: the arms', or the workload's own.
@@ -475,6 +508,10 @@ func (t *Target) Reset(ctx context.Context) error {
 // Close removes everything that the run made. When done ends, the rest is asked to go and not awaited.
 func (t *Target) Close(done context.Context) error {
 	t.ageing.End()
+	if t.sender.Hooks != nil {
+		t.sender.Hooks.End()
+		defer t.closeHooks(done)
+	}
 	var err error
 	if t.Load.Abandon {
 		err = t.drain.Release(done, true)

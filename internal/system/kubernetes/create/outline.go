@@ -18,6 +18,9 @@ import (
 // Outline lists what the jobs make, in an existing namespace or, with "", in their own. whole reports
 // whether a run makes all of a job; else the number is unknown.
 func Outline(v prepared.Variant, ids prepared.Identity, namespace string, whole func(job int) bool) (list []system.Change, err error) {
+	for _, command := range Commands(v.Config) {
+		list = append(list, system.Change{Action: system.Execute, What: command})
+	}
 	for j := range v.Config.Jobs {
 		job := &v.Config.Jobs[j]
 		if !job.Creates() {

@@ -102,6 +102,11 @@ func (r *Rendering) knowsStages() error {
 	return nil
 }
 
+// HasHooks reports whether a job has commands to run.
+func (r *Rendering) HasHooks() bool {
+	return slices.ContainsFunc(r.config.Jobs, func(j kubeburner.Job) bool { return len(j.Hooks) > 0 })
+}
+
 // OnlyPods reports whether the load makes only pods.
 func (r *Rendering) OnlyPods() bool {
 	return !slices.ContainsFunc(slices.Concat(r.makers...), func(m *Maker) bool { return !m.onlyPods })

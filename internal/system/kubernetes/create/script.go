@@ -30,6 +30,9 @@ type Script struct {
 	going      []going            // not waited for yet
 	watches    context.CancelFunc // closes the extra watches of the job watched; nil without any
 	watched    int
+	from       int  // the first slot of the present part
+	inJob      int  // whose hooks run; -1 for none
+	hooked     bool // its hooks after its objects were made have run
 }
 
 // part is a job of a level with its iterations and slots, or one entry of a job that creates nothing.
@@ -49,7 +52,7 @@ type part struct {
 // Script returns the script of a planned level. within says which namespaces are the run's, and inPlace
 // counts existing objects.
 func (s *Sender) Script(p *Population, load *Raising, settled, inPlace func() int, within func(namespace string) bool) *Script {
-	x := &Script{sender: s, pacing: p.Pacing(nil, s.Clock.Now, settled), within: within, population: p, inPlace: inPlace}
+	x := &Script{sender: s, pacing: p.Pacing(nil, s.Clock.Now, settled), within: within, population: p, inPlace: inPlace, inJob: -1}
 	for _, of := range load.parts {
 		if of.slots = load.Slots[of.first:of.last]; p.config.Jobs[of.job].Creates() {
 			x.parts = append(x.parts, p.byGroup(of)...)
@@ -88,7 +91,10 @@ func (x *Script) more(ctx context.Context) (requests, units int, err error) {
 		if err := x.end(ctx); err != nil {
 			return 0, 0, err
 		}
-		if x.present, err = x.next(ctx); err != nil || x.present == nil {
+		if x.present, err = x.next(ctx); err == nil {
+			err = x.enter(ctx, x.present)
+		}
+		if err != nil || x.present == nil {
 			x.closeWatches()
 			return 0, 0, err
 		}
@@ -118,8 +124,9 @@ func (x *Script) more(ctx context.Context) (requests, units int, err error) {
 		}
 		x.population.Units += units
 		if n := len(x.present.slots); n > 0 {
+			x.from = len(x.slots)
 			x.slots = append(x.slots, x.present.slots...)
-			x.pacing.slots = x.slots
+			x.pacing.slots, x.pacing.begun = x.slots, x.beginning(ctx)
 			return n, units, nil
 		}
 	}
@@ -131,6 +138,9 @@ func (x *Script) next(ctx context.Context) (*part, error) {
 			return p, err
 		}
 		x.churn = nil
+		if err := x.hook(ctx, x.inJob, kubeburner.AfterChurn); err != nil {
+			return nil, err
+		}
 	}
 	if len(x.parts) == 0 {
 		return nil, nil
@@ -281,6 +291,9 @@ func (x *Script) end(ctx context.Context) error {
 		if d := job.ChurnConfig.Duration; d > 0 {
 			x.churn.until = x.sender.Clock.Now() + record.MicrosOf(d)
 		}
+		if err := cmp.Or(x.made(ctx), x.hook(ctx, x.inJob, kubeburner.BeforeChurn)); err != nil {
+			return err
+		}
 	}
 	x.present = nil
 	return nil
@@ -372,7 +385,8 @@ type Pacing struct {
 	// settled counts the objects since the target was empty that are ready or failed.
 	now     func() record.Micros
 	settled func() int
-	before  int // objects that earlier levels asked for
+	begun   func(i int) bool // reports whether the hooks before a request have run; nil without hooks
+	before  int              // objects that earlier levels asked for
 
 	asked    int           // objects that this level has asked for
 	rate     record.Micros // the earliest time of a request by the rate
@@ -408,7 +422,7 @@ func (p *Pacing) Due(i int) bool {
 		}
 		p.followed = i
 	}
-	if now < max(p.rate, p.pause) {
+	if now < max(p.rate, p.pause) || p.begun != nil && !p.begun(i) {
 		return false
 	}
 	p.rate = max(p.rate, earliest) + record.MicrosOf(gap)

@@ -33,6 +33,7 @@ type Sender struct {
 	holdings *Holdings
 	// Evict begins the measured work where no request to the object does, else nil.
 	Evict   func(ctx context.Context, object string, slot record.Slot) record.Slot
+	Hooks   *Hooks // nil without hooks
 	fail    func(error)
 	levels  map[string]string // names of priority levels by UID
 	allowed atomic.Bool       // an object was created, so the user has the right

@@ -109,6 +109,7 @@ func Declare() workload.Target {
 			"ignore-health": "load the cluster even if its API server or all of its nodes are not ready",
 			"yes":           "load a cluster that is not a lab without asking",
 			"reboots":       "agree that `N` nodes of a cluster that is not a lab are rebooted; --yes does not say that",
+			"hooks":         "agree that the commands of the configuration (hooks) run on this machine; --yes does not say that",
 		},
 		Renews: "lab", Objects: described.New, Measured: described.Measured,
 	}

@@ -48,6 +48,13 @@ type Workload struct {
 	Planted  func(uid, annotation string) time.Duration
 	Patience time.Duration // bounds the retries of a request; 0 is a minute
 	Abandon  bool          // skips the removal at the end: the cluster is about to go
+	Hooks    Commands
+}
+
+// Commands says where the commands of a configuration run, and with which environment.
+type Commands struct {
+	Dir string
+	Env []string
 }
 
 // Variant holds a workload rendered with one set of parameters.

@@ -471,6 +471,43 @@ func TestIterationsOfAConfiguration(t *testing.T) {
 	}
 }
 
+// Hooks run at their moments on the cluster of the run, once they were allowed; a failed one fails its step.
+func TestHooksOfAConfiguration(t *testing.T) {
+	t.Parallel()
+	p := suite.Lab(t, e2e.SmallLab()...)
+	writeFiles(t, p.Dir, kubeBurner)
+	hooks := ""
+	for _, when := range []string{"beforeJobExecution", "onEachIteration", "afterJobExecution", "beforeChurn", "afterChurn", "beforeCleanup"} {
+		hooks += fmt.Sprintf("{cmd: [sh, -c, 'echo %s >> said'], when: %[1]s}, ", when)
+	}
+	writeFiles(t, p.Dir, map[string]string{"hooks.yml": `jobs:
+- name: first
+  jobIterations: 2
+  qps: 500
+  burst: 10
+  namespace: hooks
+  churnConfig: {cycles: 1, percent: 50, mode: objects}
+  hooks: [` + hooks + `{cmd: [sh, -c, 'test -n "$KUBECONFIG" && echo "$KUBECONFIG" > kubeconfig; sleep 1000'], when: beforeJobExecution, background: true}]
+  objects: [{objectTemplate: templates/pod.yml, inputVars: {n: 1}}]
+- {name: second, qps: 500, burst: 10, namespace: hooks-2, hooks: [{cmd: [sh, -c, 'echo because; exit 3'], when: afterJobExecution}], objects: [{objectTemplate: templates/pod.yml, inputVars: {n: 1}}]}
+`})
+	if got := p.Run(t, "run", "hooks.yml", "--lab", p.Lab, "--yes"); got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "give --hooks") || !strings.Contains(got.Stderr, "sh -c 'echo because; exit 3' (afterJobExecution of job second)") {
+		t.Fatalf("%+v", got)
+	}
+	got := p.RunTo(t, "r", "run", "hooks.yml", "--lab", p.Lab, "--hooks")
+	r := p.Result(t, "r")
+	if got.Code != process.ExitFail || len(r.Steps) != 2 || r.Steps[1].Verdict != slo.Fail || !strings.Contains(fmt.Sprint(r.Steps[1].Reasons), "exit status 3: because") {
+		t.Fatalf("%+v: %v", got, r.Steps)
+	}
+	said, _ := os.ReadFile(filepath.Join(p.Dir, "said"))
+	if got := strings.Join(strings.Fields(string(said)), " "); got != "beforeJobExecution onEachIteration onEachIteration afterJobExecution beforeChurn onEachIteration afterChurn beforeCleanup" {
+		t.Errorf("%s", got)
+	}
+	if config, err := os.ReadFile(filepath.Join(p.Dir, "kubeconfig")); err != nil || strings.TrimSpace(string(config)) != p.Kubeconfig {
+		t.Errorf("%s, %v", config, err)
+	}
+}
+
 // What is wrong with a configuration, or is not served, ends a run before any load.
 func TestConfigurationsThatCannotRun(t *testing.T) {
 	t.Parallel()
@@ -478,7 +515,7 @@ func TestConfigurationsThatCannotRun(t *testing.T) {
 	writeFiles(t, p.Dir, kubeBurner)
 	writeFiles(t, p.Dir, otherObjects)
 	writeFiles(t, p.Dir, map[string]string{
-		"churn.yml":    "jobs:\n- name: a\n  jobType: create\n  hooks: [{cmd: [touch, done], when: beforeJobExecution}]\n  objects: [{objectTemplate: templates/cm.yml}]\n",
+		"churn.yml":    "jobs:\n- name: a\n  jobType: create\n  measurements: [{name: pprof}]\n  objects: [{objectTemplate: templates/cm.yml}]\n",
 		"outside.yml":  "jobs:\n- name: a\n  objects: [{objectTemplate: ../../etc/passwd}]\n",
 		"typo.yml":     "jobs:\n- name: a\n  jobIteration: 3\n",
 		"data.yml":     "ITERATIONS: [1\n",
@@ -495,7 +532,7 @@ func TestConfigurationsThatCannotRun(t *testing.T) {
 		{"a variable that is not set", "run mixed.yml", []string{`mixed.yml:11:`, `the template needs "ITERATIONS", which is not set`}},
 		{"a variable that it does not ask for", "run mixed.yml --set ITERATION=3", []string{`did you mean "ITERATIONS"?`}},
 		{"a text where a number is wanted", "run mixed.yml --set ITERATIONS=few", []string{"mixed.yml:11", "jobIterations"}},
-		{"everything that is not served", "run churn.yml", []string{"churn.yml:4:", "hooks: is not served yet"}},
+		{"everything that is not served", "run churn.yml", []string{"churn.yml:4:", "is not served yet"}},
 		{"churn of nothing, and of more than there is", "run percent.yml", []string{"percent.yml:3:37: jobs[0].churnConfig.percent: must be between 1 and 100", "percent.yml:6:37: jobs[1].churnConfig.percent: must be between 0 and 100, is 200"}},
 		{"waits that cannot be", "run jq.yml", []string{"jq.yml:3:", `the jq expression ".a |" is not valid`, "what being ready means for a Widget is unknown"}},
 		{"a template elsewhere", "run outside.yml", []string{"outside.yml:3:", "lies outside the configuration's directory"}},
