@@ -32,7 +32,6 @@ type Hooks struct {
 type hook struct {
 	*proc.Process
 	job, name string
-	began     time.Time
 	kept      sync.Once // its output is on record
 }
 
@@ -81,7 +80,7 @@ func (h *Hooks) Stage(ctx context.Context, job *kubeburner.Job, when string) err
 }
 
 func (h *Hooks) run(ctx context.Context, job *kubeburner.Job, of kubeburner.Hook) error {
-	p := &hook{job: job.Name, name: fmt.Sprintf("hook %s of job %s: %s", of.When, job.Name, commandLine(of.Cmd)), began: time.Now()}
+	p := &hook{job: job.Name, name: fmt.Sprintf("hook %s of job %s: %s", of.When, job.Name, commandLine(of.Cmd))}
 	cmd := exec.Command(of.Cmd[0], of.Cmd[1:]...)
 	cmd.Dir, cmd.Env = h.Load.Hooks.Dir, h.Load.Hooks.Env
 	var err error
