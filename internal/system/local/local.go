@@ -378,6 +378,32 @@ func (r *Rig[S]) Reset(context.Context) error {
 // Close implements system.Instance.
 func (r *Rig[S]) Close(ctx context.Context) error { return r.Reset(ctx) }
 
+// Midway makes an event, unless it is "none", in the middle of a stream's hold, and records what it took in seconds and
+// further values. An event that ends after the load, which showed only a part of it, is a *streams.UnfinishedError.
+func Midway(ctx context.Context, rec system.Recorder, s streams.Schedule, event, source string, make func() (map[string]float64, error)) error {
+	if event == "none" {
+		return nil
+	}
+	middle := s.Begin + record.MicrosOf(s.Warm+s.Hold/2)
+	select {
+	case <-time.After((middle - rec.Clock.Now()).Duration()):
+	case <-ctx.Done():
+		return nil
+	}
+	values, err := make()
+	if ctx.Err() != nil {
+		return nil // the step was cut
+	}
+	if err != nil {
+		return fmt.Errorf("make the event %s: %w", event, err)
+	}
+	rec.Emit(&record.Reading{Source: source, Values: values})
+	if late := rec.Clock.Now() - s.End(); late > 0 {
+		return &streams.UnfinishedError{What: fmt.Sprintf("the event %s ended %v after the hold: raise --hold", event, late.Duration().Round(time.Millisecond))}
+	}
+	return nil
+}
+
 const ownHandles = 200 // number of open files besides connections
 
 // Connections returns the bound on a schedule's connections: as asked, or with 0 load.MostConnections, or

@@ -210,9 +210,9 @@ func TestAnEventThatEndsAfterTheHold(t *testing.T) {
 	clock := record.StartClock(time.Now)
 	s := running(t, map[string]string{"event": "reload", "routes": "1"})
 	var list events
-	i := &step{Requests: local.Requests{Rec: system.Recorder{Sink: &list, Clock: clock, Step: func() int { return 1 }}}, deployment: s, changes: changing(s)}
+	rec, c := system.Recorder{Sink: &list, Clock: clock, Step: func() int { return 1 }}, changing(s)
 	for hold, late := range map[time.Duration]bool{time.Microsecond: true, time.Minute: false} {
-		err := i.makeEvent(t.Context(), streams.Schedule{Begin: clock.Now() - record.MicrosOf(hold/2), Hold: hold})
+		err := local.Midway(t.Context(), rec, streams.Schedule{Begin: clock.Now() - record.MicrosOf(hold/2), Hold: hold}, "reload", sourceChange, func() (map[string]float64, error) { return c.make(t.Context()) })
 		if _, is := errors.AsType[*streams.UnfinishedError](err); is != late || !late && err != nil {
 			t.Errorf("a hold of %v: %v", hold, err)
 		}

@@ -17,7 +17,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/local/backend"
 	"plimsoll.dev/plimsoll/internal/system/local/load"
 	"plimsoll.dev/plimsoll/internal/system/router/haproxy"
-	"plimsoll.dev/plimsoll/internal/system/streams"
 )
 
 // event is a change that is made in the middle of each hold.
@@ -32,33 +31,6 @@ const (
 	evRouteAPI event = "route-runtime" // likewise, by the runtime API
 	evChange   event = "route-change"  // a route gets another server, by a reload
 )
-
-// makeEvent makes the step's event in the middle of its hold, and records its duration. One that ends
-// after the load showed only a part.
-func (s *step) makeEvent(ctx context.Context, schedule streams.Schedule) error {
-	if s.event == noEvent {
-		return nil
-	}
-	middle := schedule.Begin + record.MicrosOf(schedule.Warm+schedule.Hold/2)
-	select {
-	case <-time.After((middle - s.Rec.Clock.Now()).Duration()):
-	case <-ctx.Done():
-		return nil
-	}
-	values, err := s.changes.make(ctx)
-	if ctx.Err() != nil {
-		return nil // the step was cut
-	}
-	if err != nil {
-		return fmt.Errorf("make the event %s: %w", s.event, err)
-	}
-	s.Rec.Emit(&record.Reading{Source: sourceChange, Values: values})
-	s.changes.took.Store(int64(values["seconds"] * 1e6))
-	if late := s.Rec.Clock.Now() - schedule.End(); late > 0 {
-		return &streams.UnfinishedError{What: fmt.Sprintf("the event %s ended %v after the hold: raise --hold", s.event, late.Duration().Round(time.Millisecond))}
-	}
-	return nil
-}
 
 // changes makes the changes of a router that runs.
 type changes struct {
@@ -85,9 +57,14 @@ func (c *changes) tell(w *record.Window) error {
 	return err
 }
 
-func (c *changes) make(ctx context.Context) (map[string]float64, error) {
+// make makes the event, and returns what it took.
+func (c *changes) make(ctx context.Context) (values map[string]float64, err error) {
+	defer func() {
+		if err == nil {
+			c.took.Store(int64(values["seconds"] * 1e6))
+		}
+	}()
 	began := c.now()
-	var err error
 	switch c.event {
 	case evReload:
 		err = c.reload(ctx, func(*haproxy.Config) {})

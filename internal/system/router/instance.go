@@ -89,7 +89,9 @@ func (i *instance) start(ctx context.Context, one settings, level *system.Level)
 func (s *step) Stream(ctx context.Context, schedule streams.Schedule) error {
 	made := make(chan error, 1)
 	changing, stop := context.WithCancel(ctx)
-	go func() { made <- s.makeEvent(ctx, schedule) }()
+	go func() {
+		made <- local.Midway(ctx, s.Rec, schedule, string(s.event), sourceChange, func() (map[string]float64, error) { return s.changes.make(ctx) })
+	}()
 	var beside sync.WaitGroup
 	beside.Go(func() { s.changes.churn(changing) })
 	beside.Go(func() { s.idlers.hold(changing) })
