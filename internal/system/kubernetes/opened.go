@@ -37,6 +37,13 @@ func (o *Opened) Client() *api.Client { return o.of.cluster.client }
 // Lab returns the lab that the cluster is, nil for others.
 func (o *Opened) Lab() *lab.Lab { return o.of.lab }
 
+// Components has the readings of a lab's real node count pods by the component of their UID, "" for none.
+func (o *Opened) Components(of func(uid string) string) {
+	o.of.usage.Lock()
+	defer o.of.usage.Unlock()
+	o.of.component = of
+}
+
 // Summary describes the cluster to the user before it is loaded.
 func (o *Opened) Summary(ctx context.Context) (string, error) {
 	text, _, err := o.of.cluster.summary(ctx)

@@ -63,13 +63,14 @@ type session struct {
 	namespace string   // an existing one for all objects, "" for the run's own
 	images    []string // further ones that a private lab's real node must have
 
-	real     bool // a node that takes the load has a kubelet
-	usage    usageReader
-	release  func()                 // frees the CPUs that this program is kept to, or nil
-	beside   []string               // notes on other runs that may load the cluster
-	held     func(clean bool)       // ends the sign that this run is alive; nil before that
-	clean    bool                   // nothing is left of the run
-	instance atomic.Pointer[Target] // nil before Target
+	real      bool // a node that takes the load has a kubelet
+	usage     usageReader
+	component func(uid string) string // of a pod whose usage is read apart; nil for a workload's own
+	release   func()                  // frees the CPUs that this program is kept to, or nil
+	beside    []string                // notes on other runs that may load the cluster
+	held      func(clean bool)        // ends the sign that this run is alive; nil before that
+	clean     bool                    // nothing is left of the run
+	instance  atomic.Pointer[Target]  // nil before Target
 }
 
 // Open implements system.Provider.

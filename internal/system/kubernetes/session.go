@@ -367,7 +367,7 @@ func (s *session) Readings() []record.Reading {
 		return nil
 	}
 	samples := []record.Reading{telemetry.Reading()}
-	var component func(string) string
+	component := s.component
 	if t := s.instance.Load(); t != nil && len(s.Workload.Components) > 0 {
 		component = t.ComponentOfPod
 	}

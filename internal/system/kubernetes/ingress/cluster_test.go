@@ -5,11 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -158,5 +162,174 @@ func TestAClientIsEvicted(t *testing.T) {
 	notes := i.Rec.Sink.(*kubetest.Sink).Events()
 	if l := i.links[0]; l.client.Name != "client-0 on node-a" || l.pod != "b" || len(notes) != 1 || notes[0].Body.(*record.Note).Text != "client-0 on node-a was lost: a pod on node-b replaces it" {
 		t.Errorf("%+v, %+v", l, notes)
+	}
+}
+
+// asking returns a client whose requests fail so often before they are answered rightly.
+func asking(t *testing.T, name string, failures int64) *clients.Client {
+	t.Helper()
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		failed := ""
+		if asked.Add(1) <= failures {
+			failed = "timeout"
+		}
+		answer(t, w, http.StatusOK, map[string]any{"Failed": failed})
+	}))
+	t.Cleanup(server.Close)
+	c := clients.NewClient(name, func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", server.Listener.Addr().String())
+	})
+	t.Cleanup(c.Close)
+	return c
+}
+
+// Each way is made, found and led to other back ends by the requests that its kind needs.
+func TestWays(t *testing.T) {
+	const networking, gateways, routes = "/apis/networking.k8s.io/v1/namespaces/plimsoll-r/ingresses", "/apis/gateway.networking.k8s.io/v1/namespaces/plimsoll-r/httproutes", "/apis/route.openshift.io/v1/namespaces/plimsoll-r/routes"
+	for _, tt := range []struct {
+		params       map[string]string
+		made, looked string         // paths
+		object       map[string]any // as it is once it was looked at
+		server, host string
+		leads        string // part of what leads it elsewhere
+	}{
+		{map[string]string{"via": "service"}, "/api/v1/namespaces/plimsoll-r/services", "", map[string]any{"spec": map[string]any{"clusterIP": "fd00::7"}}, "[fd00::7]:80", "b-way.plimsoll-r.svc", `"plimsoll.dev/part":"b-other"`},
+		{map[string]string{"via": "ingress", "tls": "true"}, networking, networking + "/b-way", map[string]any{"status": map[string]any{"loadBalancer": map[string]any{"ingress": []any{map[string]any{"ip": "2001:db8::1"}}}}}, "[2001:db8::1]:443", "plimsoll.example", `"name":"b-other"`},
+		{map[string]string{"via": "ingress", "address": "192.0.2.1:8080"}, networking, "", nil, "192.0.2.1:8080", "plimsoll.example", `"name":"b-other"`},
+		{map[string]string{"via": "gateway", "gateway": "infra/public"}, gateways, "/apis/gateway.networking.k8s.io/v1/namespaces/infra/gateways/public", map[string]any{"status": map[string]any{"addresses": []any{map[string]any{"value": "192.0.2.2"}}}}, "192.0.2.2:80", "plimsoll.example", `"name":"b-other"`},
+		{map[string]string{"via": "route"}, routes, routes + "/b-way", map[string]any{"spec": map[string]any{"host": "b.apps.example"}, "status": map[string]any{"ingress": []any{map[string]any{"conditions": []any{map[string]any{"type": "Admitted", "status": "True"}}}}}}, "b.apps.example:80", "b.apps.example", `"name":"b-other"`},
+	} {
+		tt.params["event"] = eventChange
+		var asked []string
+		i := onAPI(t, tt.params, func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body) // an error shows in what is compared
+			asked = append(asked, r.Method+" "+r.URL.Path+" "+string(body))
+			answer(t, w, http.StatusOK, tt.object)
+		})
+		s := &site{settings: *i.arms[""], name: "b"}
+		if err := i.makeWay(t.Context(), s, "b"+way); err != nil {
+			t.Errorf("%v: %v", tt.params, err)
+			continue
+		}
+		if s.server != tt.server || s.host != tt.host || !strings.HasPrefix(asked[0], "POST "+tt.made+" ") || tt.looked != "" && !strings.HasPrefix(asked[1], "GET "+tt.looked+" ") {
+			t.Errorf("%v: %s and %s, by %q", tt.params, s.server, s.host, asked)
+		}
+		asked = nil
+		for _, others := range []bool{true, true, false} { // the second has nothing to do
+			if err := i.turn(t.Context(), s, others); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(asked) != 2 || !strings.HasPrefix(asked[0], "PATCH "+tt.made+"/b-way ") || !strings.Contains(asked[0], tt.leads) || strings.Contains(asked[1], "other") {
+			t.Errorf("%v: %q", tt.params, asked)
+		}
+	}
+}
+
+// An event under load is over when every client has its right answer, and the next window tells of it.
+func TestEvents(t *testing.T) {
+	for _, tt := range []struct {
+		event string
+		of    map[string]int64 // how often a milestone was reached
+		ends  string           // of the last request
+	}{
+		{eventRoute, map[string]int64{created: 1, programmed: 2}, "DELETE /apis/networking.k8s.io/v1/namespaces/plimsoll-r/ingresses/b-added-1"},
+		{eventChange, map[string]int64{changed: 2}, "PATCH /apis/networking.k8s.io/v1/namespaces/plimsoll-r/ingresses/b-way"},
+	} {
+		var last string
+		i := onAPI(t, map[string]string{"via": "ingress", "address": "192.0.2.1:80", "event": tt.event}, func(w http.ResponseWriter, r *http.Request) {
+			last = r.Method + " " + r.URL.Path
+			answer(t, w, http.StatusOK, nil)
+		})
+		i.fleet = &clients.Fleet{Clients: []*clients.Client{asking(t, "a", 0), asking(t, "b", 3)}}
+		s := &step{instance: i, site: &site{settings: *i.arms[""], name: "b"}}
+		values, err := s.makeEvent(t.Context())
+		if err != nil || values["asked"] != 5 || values["wrong"] != 3 || values["seconds"] <= 0 || last != tt.ends {
+			t.Errorf("%s: %v, %v, %s", tt.event, values, err, last)
+		}
+		for _, want := range []map[string]int64{tt.of, {}} { // once
+			w := &record.Window{Histograms: make(map[string]record.Histogram)}
+			if err := s.times.tell(w); err != nil {
+				t.Fatal(err)
+			}
+			got := make(map[string]int64)
+			for milestone, h := range w.Histograms {
+				counts, err := h.Counts()
+				if err != nil {
+					t.Fatal(err)
+				}
+				got[milestone] = counts.TotalCount()
+			}
+			if !maps.Equal(got, want) {
+				t.Errorf("%s: %v, want %v", tt.event, got, want)
+			}
+		}
+	}
+}
+
+// Where no client gets an answer, the error names the network policies that may be why.
+func TestNetworkPoliciesAreNamed(t *testing.T) {
+	i := onAPI(t, nil, func(w http.ResponseWriter, _ *http.Request) {
+		answer(t, w, http.StatusOK, networkingv1.NetworkPolicyList{TypeMeta: metav1.TypeMeta{Kind: "NetworkPolicyList", APIVersion: "networking.k8s.io/v1"}, Items: []networkingv1.NetworkPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "deny-all"}}}})
+	})
+	now := time.Now()
+	i.Host.Now = func() time.Time { now = now.Add(awaitBound); return now }
+	i.fleet = &clients.Fleet{Clients: []*clients.Client{asking(t, "client-0", 1e6)}}
+	err := i.program(t.Context(), &site{settings: *i.arms[""], name: "b"})
+	unable, is := errors.AsType[*system.UnableError](err)
+	if !is || !strings.Contains(err.Error(), "the request failed: timeout. Network policies apply in namespace plimsoll-r: deny-all") || !strings.Contains(unable.Hint, "allow") {
+		t.Errorf("%v", err)
+	}
+}
+
+// What a controller uses is added up from the rates of the metrics API, and goes on at the last one.
+func TestUseByTheMetricsAPI(t *testing.T) {
+	at, pods := time.Unix(1e9, 0), 1
+	i := onAPI(t, map[string]string{"via": "ingress", "controller": "infra/app=proxy"}, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/apis/metrics.k8s.io/v1beta1/namespaces/infra/pods" || r.URL.Query().Get("labelSelector") != "app=proxy" {
+			answer(t, w, http.StatusNotFound, nil)
+			return
+		}
+		var list []any
+		for n := range pods {
+			list = append(list, map[string]any{
+				"metadata": map[string]any{"namespace": "infra", "name": fmt.Sprint("p", n)}, "timestamp": at.UTC().Format(time.RFC3339),
+				"containers": []any{map[string]any{"usage": map[string]any{"cpu": "400m", "memory": "10Mi"}}, map[string]any{"usage": map[string]any{"cpu": "100m", "memory": "1Mi"}}},
+			})
+		}
+		answer(t, w, http.StatusOK, map[string]any{"items": list})
+	})
+	s := &site{settings: *i.arms[""]}
+	i.findPods(s)
+	for _, tt := range []struct {
+		why   string
+		after time.Duration // of the figures
+		pods  int
+		asked time.Duration // after them
+		cpu   float64
+	}{
+		{"the first figures", 0, 1, 0, 0},
+		{"a rate that goes on", 0, 1, 4 * time.Second, 2},
+		{"figures of a later time", 10 * time.Second, 1, 0, 5},
+		{"the same again", 0, 1, 0, 5},
+		{"a second pod", 10 * time.Second, 2, 2 * time.Second, 12},
+		{"figures that came back late", 0, 2, -time.Hour, 12},
+		{"no news for an hour", 0, 2, time.Hour, 10 + 60},
+	} {
+		at, pods = at.Add(tt.after), tt.pods
+		if err := s.meter.read(t.Context(), i.Client()); err != nil {
+			t.Fatal(err)
+		}
+		r, known := s.meter.reading(at.Add(tt.asked))
+		if !known || math.Abs(r.Values[record.ValueCPU]-tt.cpu) > 1e-9 || r.Values["rssBytes"] != float64(tt.pods*11<<20) {
+			t.Errorf("%s: %v, want %g CPU seconds", tt.why, r.Values, tt.cpu)
+		}
+	}
+	for controller, want := range map[string]string{"": "", traefikController: "/app.kubernetes.io/name=traefik"} {
+		s := &site{settings: settings{via: viaIngress}, controller: controller}
+		if i.findPods(s); (s.meter != nil) != (want != "") {
+			t.Errorf("%q: %+v", controller, s.meter)
+		}
 	}
 }

@@ -123,7 +123,19 @@ func (i *instance) makeController(ctx context.Context, s *site) error {
 	if err := cmp.Or(class, account, role, binding, deployment); err != nil {
 		return fmt.Errorf("create the ingress controller: %w", i.Client().Unreachable(err))
 	}
-	return i.awaitDeployment(ctx, "the ingress controller", name)
+	if err := i.awaitDeployment(ctx, "the ingress controller", name); err != nil {
+		return err
+	}
+	pods, err := typed.CoreV1().Pods(i.namespace).List(ctx, metav1.ListOptions{LabelSelector: labelPart + "=" + name})
+	if err != nil {
+		return fmt.Errorf("list the pods of the ingress controller: %w", i.Client().Unreachable(err))
+	}
+	i.owned.Lock()
+	defer i.owned.Unlock()
+	for _, pod := range pods.Items {
+		i.owned.sites[string(pod.UID)] = s.name
+	}
+	return nil
 }
 
 // awaitDeployment waits until all pods of a deployment of the run are ready.

@@ -60,6 +60,10 @@ type instance struct {
 	classes  map[string]string // controller of each ingress class of the cluster, nil before they are read
 	standard string            // default class, "" for none
 	brings   bool              // a lab without any class gets controllers of the run's own
+	owned    struct {
+		sync.Mutex
+		sites map[string]string // names, by the UIDs of the pods of their controllers
+	}
 }
 
 // link leads to a client, whose pod may be replaced.
@@ -84,6 +88,8 @@ func (s *session) Target(ctx context.Context, rec system.Recorder) (system.Insta
 	i := &instance{session: s, namespace: "plimsoll-" + s.Run, wanted: s.arms[""].least, show: func(string) {}}
 	i.Rig = local.Rig[*site]{Rec: rec, Seed: s.Plan.Seed, Arms: make(map[string]*site), Start: i.start}
 	i.fleet = &clients.Fleet{Now: rec.Clock.Now, Late: mostLate}
+	i.owned.sites = make(map[string]string)
+	s.Components(i.siteOfPod)
 	if s.held == nil {
 		s.held = sweep.Hold(s.Host, s.Run)
 	}
@@ -115,7 +121,7 @@ func (i *instance) setUp(ctx context.Context) error {
 		if arm == "" && len(i.arms) > 1 {
 			continue // only its arms are loaded
 		}
-		site, err := i.makeBackEnds(ctx, fmt.Sprintf("%s-%d", partBackEnd, n), i.arms[arm])
+		site, err := i.makeSite(ctx, fmt.Sprintf("%s-%d", partBackEnd, n), i.arms[arm])
 		if err != nil {
 			return err
 		}
@@ -132,7 +138,9 @@ func (i *instance) setUp(ctx context.Context) error {
 		if err := i.program(ctx, i.Arms[arm]); err != nil {
 			return err
 		}
+		i.findPods(i.Arms[arm])
 	}
+	i.meter(alive)
 	return nil
 }
 
@@ -266,7 +274,7 @@ func (i *instance) connect(n int, pod *corev1.Pod) error {
 // program waits for the first right answer to every client, and measures how long that takes.
 func (i *instance) program(ctx context.Context, s *site) error {
 	began := i.Rec.Clock.Now()
-	order := clients.Order{Server: s.server, Trust: s.trust, Plan: s.plan(0)}
+	order := i.asking(s, markOwn)
 	order.Schedule.Timeout = askBound
 	for _, c := range i.fleet.Clients {
 		err := i.await(ctx, fmt.Sprintf("the first right answer of %s to %s", s.way(), c.Name), func() (string, bool, error) {
@@ -277,11 +285,28 @@ func (i *instance) program(ctx context.Context, s *site) error {
 			return "the request failed: " + failed, failed == "", nil
 		})
 		if err != nil {
-			return err
+			return i.blocked(ctx, err)
 		}
 	}
 	s.programmed = (i.Rec.Clock.Now() - began).Duration()
 	return nil
+}
+
+// blocked adds the network policies of the run's namespace to an error: they may be why requests fail.
+func (i *instance) blocked(ctx context.Context, err error) error {
+	unable, is := errors.AsType[*system.UnableError](err)
+	list, listErr := i.Client().Typed.NetworkingV1().NetworkPolicies(i.namespace).List(ctx, metav1.ListOptions{})
+	if !is || listErr != nil || len(list.Items) == 0 {
+		return err
+	}
+	var names []string
+	for _, p := range list.Items {
+		names = append(names, p.Name)
+	}
+	return &system.UnableError{
+		Err:  fmt.Errorf("%w. Network policies apply in namespace %s: %s", unable.Err, i.namespace, strings.Join(names, ", ")),
+		Hint: cmp.Or(unable.Hint, "allow what the run needs there: clients to the back ends or the controller, and the controller to the back ends"),
+	}
 }
 
 // Describe implements system.Target.
@@ -313,10 +338,11 @@ func (i *instance) Describe(ctx context.Context) (record.Environment, error) {
 // step is the load of one step.
 type step struct {
 	*instance
-	site *site
-	rate int
-	from record.Micros // of the last reading of the clients
-	was  map[string]clients.Use
+	site  *site
+	rate  int
+	times times
+	from  record.Micros // of the last reading of the clients
+	was   map[string]clients.Use
 }
 
 // Raise implements system.Target.
@@ -345,6 +371,11 @@ func (i *instance) start(ctx context.Context, one *site, _ *system.Level) (local
 	if err := i.reach(ctx); err != nil && !i.without(ctx, err) {
 		return nil, err
 	}
+	if one.moved {
+		if err := cmp.Or(i.turn(ctx, one, false), i.program(ctx, one)); err != nil {
+			return nil, err
+		}
+	}
 	var names []string
 	for _, c := range i.fleet.Clients {
 		names = append(names, c.Name)
@@ -372,14 +403,26 @@ func (i *instance) without(ctx context.Context, why error) bool {
 func (s *step) Stream(ctx context.Context, schedule streams.Schedule) error {
 	order := clients.Order{Server: s.site.server, Trust: s.site.trust, Plan: s.site.plan(s.rate), Seed: s.Seed, Schedule: schedule}
 	began, due, answered := s.Rec.Clock.Now(), 0, 0
+	eventful, stop := context.WithCancel(ctx)
+	defer stop()
+	event := make(chan error, 1)
+	go func() {
+		event <- local.Midway(eventful, s.Rec, schedule, s.site.event, sourceChange, func() (map[string]float64, error) { return s.makeEvent(eventful) })
+	}()
+	var untold error
 	err := s.fleet.Stream(ctx, order, func(w *record.Window) {
 		if !w.WarmUp {
 			due, answered = due+w.Intended, answered+w.Answered
+			untold = cmp.Or(untold, s.times.tell(w))
 		}
 		s.Rec.Emit(w)
 	}, func(client, why string) {
 		s.Rec.Emit(&record.Place{Place: client, State: record.PlaceGone, What: "was lost: " + why})
 	})
+	if err != nil {
+		stop()
+	}
+	err = errors.Join(err, untold, <-event)
 	for _, r := range s.fleet.Recorded() {
 		s.Rec.Emit(&r)
 	}

@@ -7,15 +7,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"path"
 	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"plimsoll.dev/plimsoll/internal/system"
@@ -35,9 +36,22 @@ type site struct {
 	settings
 	name       string // of its objects
 	controller string // of its ingress, as far as it is known
+	moved      bool   // the way leads to the other back ends
+	meter      *meter // of the controller of a cluster that is not the run's own; nil for none
 	// programmed is the time from the first request of the first client to a right answer to every one.
 	programmed time.Duration
 }
+
+// Marks with which the answers of the back ends go on after that of all.
+const (
+	markOwn   = "\n"
+	markOther = " other\n" // of those that an event switches to
+)
+
+const way = "-way" // ends the name of the object that leads to a site's back ends
+
+// other returns the name of the back ends that an event switches to.
+func (s *site) other() string { return s.name + "-other" }
 
 func (i *instance) meta(name, part string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: i.namespace, Labels: map[string]string{api.LabelManagedBy: api.ManagedBy, api.LabelRun: i.Run, labelPart: part}}
@@ -86,45 +100,43 @@ func (i *instance) makeNamespace(ctx context.Context) error {
 	})
 }
 
-// makeBackEnds makes the back ends of an arm, their service, and the way to them.
-func (i *instance) makeBackEnds(ctx context.Context, name string, one *settings) (*site, error) {
+// makeSite makes the back ends of an arm, and the way to them.
+func (i *instance) makeSite(ctx context.Context, name string, one *settings) (*site, error) {
 	s := &site{settings: *one, name: name}
 	if s.via == viaURL {
 		return s, nil
 	}
-	s.mark = "plimsoll " + i.Run + "\n"
-	meta := i.meta(name, name)
-	pod := i.pod(name, one.image, "", "serve", "-mark", s.mark, "-size", fmt.Sprint(one.size), "-time", one.took.String(), "-at-once", fmt.Sprint(one.atOnce))
-	pod.Labels[labelKind] = partBackEnd
-	pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{PeriodSeconds: 5, ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(backEndPort)}}}
-	typed := i.Client().Typed
-	_, err := typed.AppsV1().Deployments(i.namespace).Create(ctx, &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{
-		Replicas: new(int32(one.backEnds)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{labelPart: name}}, Template: pod,
-	}}, metav1.CreateOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("create the back ends: %w", i.Client().Unreachable(err))
+	s.mark = "plimsoll " + i.Run
+	err := i.makeBackEnds(ctx, s, name, markOwn)
+	if err == nil && s.event == eventChange {
+		err = i.makeBackEnds(ctx, s, s.other(), markOther)
 	}
-	service, err := typed.CoreV1().Services(i.namespace).Create(ctx, &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
-		Selector: map[string]string{labelPart: name}, Ports: []corev1.ServicePort{{Name: "http", Port: 80, TargetPort: intstr.FromInt32(backEndPort)}},
-	}}, metav1.CreateOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("create the service of the back ends: %w", i.Client().Unreachable(err))
+	if err == nil && s.via == viaIngress {
+		err = i.chooseClass(ctx, s)
 	}
-	if one.via == viaService {
-		s.server, s.host = joinPort(service.Spec.ClusterIP, 80), name+"."+i.namespace+".svc"
-	}
-	if err := i.awaitDeployment(ctx, "the back ends", name); err != nil {
-		return nil, err
-	}
-	switch one.via {
-	case viaIngress:
-		err = i.makeIngress(ctx, s, meta)
-	case viaGateway:
-		err = i.makeHTTPRoute(ctx, s, meta)
-	case viaRoute:
-		err = i.makeRoute(ctx, s, meta)
+	if err == nil {
+		err = i.makeWay(ctx, s, name+way)
 	}
 	return s, err
+}
+
+// makeBackEnds makes back ends of that name, with a service.
+func (i *instance) makeBackEnds(ctx context.Context, s *site, name, mark string) error {
+	meta := i.meta(name, name)
+	pod := i.pod(name, s.image, "", "serve", "-mark", s.mark+mark, "-size", fmt.Sprint(s.size), "-time", s.took.String(), "-at-once", fmt.Sprint(s.atOnce))
+	pod.Labels[labelKind] = partBackEnd
+	pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{PeriodSeconds: 5, ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(backEndPort)}}}
+	_, err := i.Client().Typed.AppsV1().Deployments(i.namespace).Create(ctx, &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{
+		Replicas: new(int32(s.backEnds)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{labelPart: name}}, Template: pod,
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("create the back ends: %w", i.Client().Unreachable(err))
+	}
+	service := route{"v1", "Service", "services"}
+	if err := i.send(ctx, http.MethodPost, service.path(i.namespace, ""), service.object(meta, serviceSpec(name)), nil); err != nil {
+		return err
+	}
+	return i.awaitDeployment(ctx, "the back ends", name)
 }
 
 const (
@@ -139,124 +151,157 @@ func joinPort(host string, port int) string {
 	return fmt.Sprintf("%s:%d", host, port)
 }
 
-// port returns where the way takes connections, unless the user said so.
-func (s *site) port() int {
-	if s.secure {
-		return 443
-	}
-	return 80
+// route is the kind of an object that leads to back ends.
+type route struct{ version, kind, plural string }
+
+func (s *settings) route() route {
+	return map[string]route{
+		viaService: {"v1", "Service", "services"}, viaIngress: {"networking.k8s.io/v1", "Ingress", "ingresses"},
+		viaGateway: {"gateway.networking.k8s.io/v1", "HTTPRoute", "httproutes"}, viaRoute: {"route.openshift.io/v1", "Route", "routes"},
+	}[s.via]
 }
 
-func (i *instance) makeIngress(ctx context.Context, s *site, meta metav1.ObjectMeta) error {
-	if err := i.chooseClass(ctx, s); err != nil {
+// path returns the path of an object, or with "" of all in the namespace.
+func (r route) path(namespace, name string) string {
+	return strings.TrimSuffix(path.Join("/", map[bool]string{true: "apis", false: "api"}[strings.Contains(r.version, "/")], r.version, "namespaces", namespace, r.plural, name), "/")
+}
+
+func (r route) object(meta metav1.ObjectMeta, spec map[string]any) map[string]any {
+	return map[string]any{"apiVersion": r.version, "kind": r.kind, "metadata": meta, "spec": spec}
+}
+
+func serviceSpec(backEnds string) map[string]any {
+	return map[string]any{"selector": map[string]any{labelPart: backEnds}, "ports": []any{map[string]any{"name": "http", "port": 80, "targetPort": backEndPort}}}
+}
+
+// spec returns the specification of the way to back ends of that name.
+func (s *site) spec(backEnds string) map[string]any {
+	switch s.via {
+	case viaIngress:
+		spec := map[string]any{"rules": []any{map[string]any{"host": s.host, "http": map[string]any{"paths": []any{map[string]any{
+			"path": "/", "pathType": "Prefix", "backend": map[string]any{"service": map[string]any{"name": backEnds, "port": map[string]any{"number": 80}}},
+		}}}}}}
+		if s.class != "" {
+			spec["ingressClassName"] = s.class
+		}
+		if s.secure {
+			spec["tls"] = []any{map[string]any{"hosts": []string{s.host}}}
+		}
+		return spec
+	case viaGateway:
+		in, gateway, _ := strings.Cut(s.gateway, "/")
+		return map[string]any{
+			"parentRefs": []any{map[string]any{"namespace": in, "name": gateway}}, "hostnames": []string{s.host},
+			"rules": []any{map[string]any{"backendRefs": []any{map[string]any{"name": backEnds, "port": 80}}}},
+		}
+	case viaRoute:
+		spec := map[string]any{"to": map[string]any{"kind": "Service", "name": backEnds}, "port": map[string]any{"targetPort": "http"}}
+		if s.secure {
+			spec["tls"] = map[string]any{"termination": "edge"}
+		}
+		return spec
+	}
+	return serviceSpec(backEnds)
+}
+
+// makeWay makes the way to a site's back ends, and waits for its address unless that is known.
+func (i *instance) makeWay(ctx context.Context, s *site, name string) error {
+	var got struct {
+		Spec   struct{ ClusterIP, Host string }
+		Status struct {
+			LoadBalancer struct {
+				Ingress []struct{ IP, Hostname string }
+			}
+			Addresses []struct{ Value string }
+			Ingress   []struct {
+				Conditions []struct{ Type, Status string }
+			}
+		}
+	}
+	kind := s.route()
+	if err := i.send(ctx, http.MethodPost, kind.path(i.namespace, ""), kind.object(i.meta(name, name), s.spec(s.name)), &got); err != nil {
 		return err
 	}
-	prefix := networkingv1.PathTypePrefix
-	typed := i.Client().Typed.NetworkingV1().Ingresses(i.namespace)
-	ingress := &networkingv1.Ingress{ObjectMeta: meta, Spec: networkingv1.IngressSpec{Rules: []networkingv1.IngressRule{{Host: s.host, IngressRuleValue: networkingv1.IngressRuleValue{
-		HTTP: &networkingv1.HTTPIngressRuleValue{Paths: []networkingv1.HTTPIngressPath{{Path: "/", PathType: &prefix, Backend: networkingv1.IngressBackend{
-			Service: &networkingv1.IngressServiceBackend{Name: s.name, Port: networkingv1.ServiceBackendPort{Number: 80}},
-		}}}},
-	}}}}}
-	if s.class != "" {
-		ingress.Spec.IngressClassName = &s.class
-	}
-	if s.secure {
-		ingress.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{s.host}}}
-	}
-	if _, err := typed.Create(ctx, ingress, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("create the ingress: %w", i.Client().Unreachable(err))
+	at, what := kind.path(i.namespace, name), ""
+	var address func() string
+	switch s.via {
+	case viaService:
+		s.server, s.host = joinPort(got.Spec.ClusterIP, 80), name+"."+i.namespace+".svc"
+		return nil
+	case viaIngress:
+		what = "the ingress controller to give the ingress an address (--set address=HOST:PORT says one)"
+		address = func() string {
+			for _, in := range got.Status.LoadBalancer.Ingress {
+				return cmp.Or(in.IP, in.Hostname)
+			}
+			return ""
+		}
+	case viaGateway:
+		in, gateway, _ := strings.Cut(s.gateway, "/")
+		at, what = route{kind.version, "Gateway", "gateways"}.path(in, gateway), "an address of gateway "+s.gateway
+		address = func() string {
+			for _, a := range got.Status.Addresses {
+				return a.Value
+			}
+			return ""
+		}
+	case viaRoute: // whose router gives it a host name
+		s.host, what = got.Spec.Host, "a router to admit the route"
+		address = func() string {
+			for _, in := range got.Status.Ingress {
+				for _, c := range in.Conditions {
+					if c.Type == "Admitted" && c.Status == "True" {
+						return s.host
+					}
+				}
+			}
+			return ""
+		}
 	}
 	if s.server != "" {
 		return nil
 	}
-	return i.await(ctx, "the ingress controller to give the ingress an address (--set address=HOST:PORT says one)", func() (string, bool, error) {
-		got, err := typed.Get(ctx, s.name, metav1.GetOptions{})
-		if err == nil && len(got.Status.LoadBalancer.Ingress) > 0 {
-			at := got.Status.LoadBalancer.Ingress[0]
-			s.server = joinPort(cmp.Or(at.IP, at.Hostname), s.port())
+	return i.await(ctx, what, func() (string, bool, error) {
+		err := i.Client().InJSON(ctx, at, nil, nil, &got)
+		if to := address(); err == nil && to != "" {
+			s.server = joinPort(to, map[bool]int{true: 443, false: 80}[s.secure])
 		}
 		return "", s.server != "", err
 	})
 }
 
-// makeHTTPRoute makes a route of a gateway, of the Gateway API.
-func (i *instance) makeHTTPRoute(ctx context.Context, s *site, meta metav1.ObjectMeta) error {
-	const group = "/apis/gateway.networking.k8s.io/v1/namespaces/"
-	in, gateway, _ := strings.Cut(s.gateway, "/")
-	err := i.post(ctx, group+i.namespace+"/httproutes", map[string]any{
-		"apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute", "metadata": meta,
-		"spec": map[string]any{
-			"parentRefs": []any{map[string]any{"namespace": in, "name": gateway}}, "hostnames": []string{s.host},
-			"rules": []any{map[string]any{"backendRefs": []any{map[string]any{"name": s.name, "port": 80}}}},
-		},
-	})
-	if err != nil || s.server != "" {
-		return err
+// send sends a request with an object, or none, and reads the answer into one unless it is nil.
+func (i *instance) send(ctx context.Context, method, at string, object map[string]any, into any) error {
+	verb, contentType, text := "create", "application/json", []byte(nil)
+	switch method {
+	case http.MethodPatch:
+		verb, contentType = "change", string(types.MergePatchType)
+	case http.MethodDelete:
+		verb, contentType = "remove", ""
 	}
-	return i.await(ctx, "an address of gateway "+s.gateway, func() (string, bool, error) {
-		var got struct {
-			Status struct{ Addresses []struct{ Value string } }
-		}
-		err := i.get(ctx, group+in+"/gateways/"+gateway, &got)
-		if err == nil && len(got.Status.Addresses) > 0 {
-			s.server = joinPort(got.Status.Addresses[0].Value, s.port())
-		}
-		return "", s.server != "", err
-	})
-}
-
-// makeRoute makes a route of OpenShift, whose router gives it a host name.
-func (i *instance) makeRoute(ctx context.Context, s *site, meta metav1.ObjectMeta) error {
-	routes := "/apis/route.openshift.io/v1/namespaces/" + i.namespace + "/routes"
-	spec := map[string]any{"to": map[string]any{"kind": "Service", "name": s.name}, "port": map[string]any{"targetPort": "http"}}
-	if s.secure {
-		spec["tls"] = map[string]any{"termination": "edge"}
+	var err error
+	if object != nil {
+		text, err = json.Marshal(object)
 	}
-	if err := i.post(ctx, routes, map[string]any{"apiVersion": "route.openshift.io/v1", "kind": "Route", "metadata": meta, "spec": spec}); err != nil {
-		return err
-	}
-	return i.await(ctx, "a router to admit the route", func() (string, bool, error) {
-		var got struct {
-			Spec   struct{ Host string }
-			Status struct {
-				Ingress []struct {
-					Conditions []struct{ Type, Status, Message string }
-				}
-			}
-		}
-		err := i.get(ctx, routes+"/"+s.name, &got)
-		for _, in := range got.Status.Ingress {
-			for _, c := range in.Conditions {
-				if c.Type == "Admitted" && c.Status == "True" {
-					s.host = got.Spec.Host
-					s.server = cmp.Or(s.server, joinPort(s.host, s.port()))
-					return "", true, nil
-				}
-			}
-		}
-		return "", false, err
-	})
-}
-
-func (i *instance) post(ctx context.Context, path string, object any) error {
-	text, err := json.Marshal(object)
 	if err != nil {
 		return err
 	}
-	var buf bytes.Buffer
-	r, err := i.Client().Do(ctx, http.MethodPost, path, nil, "application/json", text, &buf)
-	if err == nil && r.Code == http.StatusNotFound {
-		return system.Mistakef("install it, or load another way: --set via=service", "the cluster does not know %s", strings.SplitN(path, "/namespaces/", 2)[0])
+	request, err := i.Client().Request(ctx, method, at, nil, contentType, text)
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Accept", "application/json")
+	r, err := i.Client().Send(request, new(bytes.Buffer))
+	if err == nil && r.Code == http.StatusNotFound && method == http.MethodPost {
+		return system.Mistakef("install it, or load another way: --set via=service", "the cluster does not know %s", strings.SplitN(at, "/namespaces/", 2)[0])
 	}
 	if err = cmp.Or(err, r.Err()); err != nil {
-		return fmt.Errorf("create %s: %w", path, i.Client().Unreachable(err))
+		return fmt.Errorf("%s %s: %w", verb, at, i.Client().Unreachable(err))
 	}
-	return nil
-}
-
-func (i *instance) get(ctx context.Context, path string, into any) error {
-	return i.Client().InJSON(ctx, path, nil, nil, into)
+	if into == nil {
+		return nil
+	}
+	return json.Unmarshal(r.Body, into)
 }
 
 // clientJob returns the job whose pods send the load, so many of them.

@@ -53,10 +53,11 @@ func requests() record.ObjectKind {
 		Object: record.Noun{One: "request", Many: "requests"}, Place: clientNoun(),
 		Milestones: []record.Milestone{
 			{Name: load.Connected, Owner: "listener"}, {Name: load.Secured, Owner: "TLS handshake"}, {Name: load.Response, Owner: "back end"},
+			{Name: created, Owner: "API server"}, {Name: programmed, Owner: "what makes routes"}, {Name: changed, Owner: "what makes routes"},
 		},
 		There:    load.Response,
 		Measures: []record.Measure{record.RequestErrors(0)},
-		Metrics:  []record.Metric{record.AchievedRate("requests answered per second")},
+		Metrics:  append(controllerMetrics(), record.AchievedRate("requests answered per second"), changeMetric()),
 		Bounds:   []record.Bound{{Name: "clients", What: "the processor of a client", Source: sourceClients, Value: "demand", Full: mostDemand, Generator: true}},
 	}
 }
@@ -170,20 +171,36 @@ func (Provider) Account(r system.Request, namespace string) (kubernetes.Account,
 	need("makes the clients, and sends them their orders", "pods", "list")
 	need("makes the clients, and sends them their orders", "pods/portforward", "get", "create")
 	put(&optional, "removes the pods before the cluster does, which is faster", "pods", "deletecollection", "delete")
+	put(&optional, "names the network policies that may block requests", "networkpolicies.networking.k8s.io", "list")
 	for _, arm := range slices.Sorted(maps.Keys(arms)) {
 		if arms[arm].via != viaURL {
 			need("makes the back ends", "deployments.apps", "create", "get")
 			need("makes the back ends", "services", "create")
 		}
-		switch arms[arm].via {
-		case viaIngress:
-			need("makes the way to them", "ingresses.networking.k8s.io", "create", "get")
-			put(&optional, "knows the ingress classes and their controllers", "ingressclasses.networking.k8s.io", "list")
+		one := arms[arm]
+		if one.via == viaURL {
+			continue
+		}
+		group, _, _ := strings.Cut(one.route().version, "/")
+		resource, verbs := one.route().plural+"."+group, []string{"create", "get"}
+		switch one.event {
+		case eventRoute:
+			verbs = append(verbs, "delete")
+		case eventChange:
+			verbs = append(verbs, "patch")
+		}
+		switch one.via {
+		case viaService:
+			resource, verbs = one.route().plural, slices.Delete(verbs, 1, 2)
 		case viaGateway:
-			need("makes the way to them", "httproutes.gateway.networking.k8s.io", "create")
+			verbs = slices.Delete(verbs, 1, 2)
 			need("makes the way to them", "gateways.gateway.networking.k8s.io", "get")
-		case viaRoute:
-			need("makes the way to them", "routes.route.openshift.io", "create", "get")
+		case viaIngress:
+			put(&optional, "knows the ingress classes and their controllers", "ingressclasses.networking.k8s.io", "list")
+		}
+		need("makes the way to them", resource, verbs...)
+		if one.via == viaIngress || one.via == viaRoute || one.pods != "" {
+			put(&optional, "reads what the ingress controller uses", "pods.metrics.k8s.io", "list")
 		}
 	}
 	return kubernetes.AccountOf(r, append(list, optional...)), nil
@@ -230,6 +247,7 @@ type session struct {
 // settings holds the load of one arm.
 type settings struct {
 	via, server, host, path, class, gateway, mark string
+	event, pods                                   string // pods of the controller, as NAMESPACE/SELECTOR
 	secure                                        bool
 	trust                                         *clients.Trust
 	backEnds, atOnce, size                        int
@@ -304,7 +322,7 @@ func settingsOf(p workload.Params, images string) (*settings, error) {
 	s := &settings{
 		via: p.Get("via"), host: p.Get("host"), class: p.Get("class"), gateway: p.Get("gateway"), server: p.Get("address"), path: "/",
 		secure: p.Flag("tls"), backEnds: int(p.Int("backEnds")), atOnce: int(p.Int("backEndAtOnce")), size: int(p.Int("responseSize")), took: p.Duration("backEndTime"),
-		cpu: p.Get("clientCPU"), image: p.Get("image"), rate: int(p.Int("maxRate")), keepAlive: p.Flag("keepAlive"), random: p.Get("arrivals") == "random", mark: p.Get("mark"), recorded: int(p.Int("recordRequests")),
+		cpu: p.Get("clientCPU"), image: p.Get("image"), rate: int(p.Int("maxRate")), keepAlive: p.Flag("keepAlive"), random: p.Get("arrivals") == "random", mark: p.Get("mark"), event: p.Get("event"), pods: p.Get("controller"), recorded: int(p.Int("recordRequests")),
 	}
 	least, most, bounded := strings.Cut(p.Get("clients"), "..")
 	s.least, _ = strconv.Atoi(least) // the pattern of the parameter
@@ -330,6 +348,8 @@ func settingsOf(p workload.Params, images string) (*settings, error) {
 	switch {
 	case s.via != viaURL && s.mark != "":
 		return nil, system.ParamMistake("mark", "leave it out", "the answers of the run's own back ends have a mark of their own")
+	case s.via == viaURL && s.event != eventNone:
+		return nil, system.ParamMistake("event", "leave it out, or load a route of the run's own: --set via=ingress", "a run changes only routes of its own, and via is url")
 	case s.via == viaURL:
 		return s, s.parse(p.Get("url"))
 	case p.Get("url") != "":
@@ -437,6 +457,9 @@ func (s *session) Bounds() system.Bounds {
 func (s *session) Readings() []record.Reading {
 	list := s.Opened.Readings()
 	if i := s.instance; i != nil {
+		if l, is := i.Current().(*step); is {
+			list = append(list, i.ofController(l.site, list)...)
+		}
 		list = append(list, i.Rig.Readings()...)
 	}
 	return list
