@@ -74,8 +74,8 @@ func (c *conn) beginAt(host int, intended record.Micros) {
 	c.answer.Reset(c.asked.want, c.asked.Method == "HEAD")
 }
 
-// serves returns the host of a TLS connection, or all for a connection to any host.
-func (c *conn) serves() (host int, all bool) { return c.host, c.wire == nil || c.plan.TLS == nil }
+// serves returns the host of a connection for one host alone, or all for a connection to any host.
+func (c *conn) serves() (host int, all bool) { return c.host, c.wire == nil || !c.apart }
 
 const mostRetries = 5 // bounds the retries of a request that was not taken in
 

@@ -31,7 +31,6 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
-	"golang.org/x/sys/unix"
 
 	"plimsoll.dev/plimsoll/internal/lab/cpu"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -108,9 +107,9 @@ type Generator struct {
 	choosers []chooser     // of each host's requests
 	configs  []*tls.Config // by host, none for plain text
 	chooser  chooser
-	family   int // of the address
-	peer     func() unix.Sockaddr
-	wrong    error // error of the address
+	peers    []netip.AddrPort // by host
+	apart    bool             // a connection is for one host
+	wrong    error            // error of an address
 	now      func() record.Micros
 	seed     uint64
 	streams  uint64
@@ -133,18 +132,14 @@ type progress struct {
 // New makes a generator.
 func New(p Plan, now func() record.Micros, seed uint64) *Generator {
 	g := &Generator{plan: p, chooser: newChooser(weightsOf(p.Hosts, func(h Host) float64 { return h.Weight })), now: now, seed: seed}
-	peer, err := netip.ParseAddrPort(p.Address)
-	// A system call writes to its address, so each needs a new one.
-	switch {
-	case err != nil:
-		g.wrong = fmt.Errorf("connect to %s: not an address and a port", p.Address)
-	case peer.Addr().Unmap().Is4():
-		g.family = unix.AF_INET
-	default:
-		g.family = unix.AF_INET6
-	}
-	g.peer = func() unix.Sockaddr { return sockaddr(peer.Addr().AsSlice(), int(peer.Port())) }
+	g.apart = p.TLS != nil
 	for _, h := range p.Hosts {
+		address := cmp.Or(h.Address, p.Address)
+		peer, err := netip.ParseAddrPort(address)
+		if err != nil {
+			g.wrong = fmt.Errorf("connect to %s: not an address and a port", address)
+		}
+		g.peers, g.apart = append(g.peers, peer), g.apart || h.Address != ""
 		var list []request
 		for _, r := range h.Requests {
 			list = append(list, requestOf(p, h.Name, r, -1, r.Want))
@@ -405,6 +400,7 @@ func (o *One) Ask(bound time.Duration) (failed string) {
 // Host is the name of a server, and its share of the requests.
 type Host struct {
 	Name     string
+	Address  string    // that connections for it go to, "" for the plan's
 	Weight   float64   // above 0
 	Requests []Request // made to it; without any, the plan's
 }

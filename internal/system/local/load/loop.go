@@ -84,7 +84,7 @@ func (l *loop) run() (err error) {
 		arrivals = l.Arrivals(random)
 		l.early = min(wakeUp, record.Micros(wakeUpPart*1e6*float64(l.stride)/l.Value))
 		l.rng, l.idle = rand.New(rand.NewPCG(l.seed, uint64(l.index))), make([][]*conn, 1)
-		if l.plan.TLS != nil {
+		if l.apart {
 			l.idle = make([][]*conn, len(l.plan.Hosts))
 		}
 		for range l.index {

@@ -417,3 +417,34 @@ func TestHostsGetTheirSharesBySchedule(t *testing.T) {
 		}
 	}
 }
+
+// Connections for a host of an address of its own go there, in both loops.
+func TestHostsHaveTheirAddresses(t *testing.T) {
+	suite.Long(t, "real loads")
+	t.Parallel()
+	var wrong atomic.Int64
+	var answered [2]atomic.Int64
+	hosts := []load.Host{{Name: "a.example.com", Weight: 1}, {Name: "b.example.com", Weight: 1}}
+	for n := range hosts {
+		server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if answered[n].Add(1); r.Host != hosts[n].Name {
+				wrong.Add(1)
+			}
+		}))
+		t.Cleanup(server.Close)
+		hosts[n].Address = server.Listener.Addr().String()
+	}
+	for _, open := range []bool{true, false} {
+		s := streams.Schedule{Open: open, Value: 400, Hold: span, MaxInFlight: 100}
+		if !open {
+			s.Value = 8 // each of these draws its host once
+		}
+		answered[0].Store(0)
+		answered[1].Store(0)
+		sum, _ := run(t, load.Plan{Method: "GET", Path: "/", Size: -1, Hosts: hosts}, s)
+		a, b := float64(answered[0].Load()), float64(answered[1].Load())
+		if sum.FailedAll() > 0 || wrong.Load() > 0 || a == 0 || b == 0 || open && (a < b/2 || b < a/2) {
+			t.Errorf("open %v: %g and %g requests, %d of them at the wrong address: %v", open, a, b, wrong.Load(), sum.Failed)
+		}
+	}
+}

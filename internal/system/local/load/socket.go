@@ -73,7 +73,11 @@ func (c *conn) connect() error {
 	if c.wrong != nil {
 		return c.wrong
 	}
-	fd, err := unix.Socket(c.family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+	peer, family := c.peers[c.host], unix.AF_INET6
+	if peer.Addr().Unmap().Is4() {
+		family = unix.AF_INET
+	}
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
@@ -88,7 +92,7 @@ func (c *conn) connect() error {
 			return err
 		}
 	}
-	err = unix.Connect(fd, c.peer())
+	err = unix.Connect(fd, sockaddr(peer.Addr().AsSlice(), int(peer.Port())))
 	if err != nil && err != unix.EINPROGRESS && err != unix.EINTR {
 		return err
 	}
