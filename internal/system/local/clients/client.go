@@ -84,28 +84,42 @@ func (c *client) tell(w io.Writer, t told) {
 	_ = json.NewEncoder(w).Encode(t) // who no longer reads has left
 }
 
-// resolve looks up the server, and makes what an order cannot carry.
+// resolve looks up the servers, and makes what an order cannot carry.
 func (o *Order) resolve(ctx context.Context) (err error) {
 	if o.Plan.TLS, err = o.Trust.config(len(o.Plan.Hosts)); err != nil {
 		return err
 	}
-	host, port, err := net.SplitHostPort(o.Server)
-	if err != nil {
+	if o.Plan.Address, err = lookUp(ctx, o.Server); err != nil {
 		return err
+	}
+	for n := range o.Plan.Hosts {
+		if h := &o.Plan.Hosts[n]; h.Address != "" {
+			if h.Address, err = lookUp(ctx, h.Address); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// lookUp returns the address of a server with its port.
+func lookUp(ctx context.Context, server string) (string, error) {
+	host, port, err := net.SplitHostPort(server)
+	if err != nil {
+		return "", err
 	}
 	number, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {
-		return fmt.Errorf("%s: not a port", o.Server)
+		return "", fmt.Errorf("%s: not a port", server)
 	}
 	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 	if err != nil {
 		if dns, is := errors.AsType[*net.DNSError](err); is {
-			return fmt.Errorf("%s: %s", host, dns.Err)
+			return "", fmt.Errorf("%s: %s", host, dns.Err)
 		}
-		return err
+		return "", err
 	}
-	o.Plan.Address = netip.AddrPortFrom(found[0].Unmap(), uint16(number)).String()
-	return nil
+	return netip.AddrPortFrom(found[0].Unmap(), uint16(number)).String(), nil
 }
 
 // order carries out an order while who gave it listens.

@@ -289,6 +289,7 @@ func TestMistakesOfAnOrder(t *testing.T) {
 	}{
 		{"a name that nobody knows", func(o *Order) { o.Server = "nowhere.invalid:80" }, "nowhere.invalid: "},
 		{"no port", func(o *Order) { o.Server = "127.0.0.1" }, "missing port"},
+		{"a host's address that nobody knows", func(o *Order) { o.Plan.Hosts[0].Address = "nowhere.invalid:80" }, "nowhere.invalid: "},
 		{"no certificates", func(o *Order) { o.Trust = &Trust{Authorities: []byte("no")} }, "no certificate"},
 	} {
 		t.Run(tt.why, func(t *testing.T) {
@@ -312,6 +313,26 @@ func TestMistakesOfAnOrder(t *testing.T) {
 	o.Plan.Hosts[0].Requests[0].Want = []byte("other")
 	if failed, err := f.Clients[0].Ask(t.Context(), o); failed != load.FailedBody || err != nil {
 		t.Errorf("an answer without the mark: %q, %v", failed, err)
+	}
+}
+
+// A client reaches a server that has an IPv6 address alone, by its address.
+func TestIPv6Alone(t *testing.T) {
+	listener, err := net.Listen("tcp6", "[::1]:0")
+	if err != nil {
+		t.Skip(err)
+	}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("mark")) }))
+	server.Listener.Close()
+	server.Listener = listener
+	server.Start()
+	defer server.Close()
+	f, _ := newFleet(t, 1)
+	o, _ := answering(t, func() {})
+	o.Server = listener.Addr().String()
+	o.Schedule.Timeout = time.Second
+	if failed, err := f.Clients[0].Ask(t.Context(), o); failed != "" || err != nil {
+		t.Errorf("%q, %v", failed, err)
 	}
 }
 
