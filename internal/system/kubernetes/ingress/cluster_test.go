@@ -208,7 +208,7 @@ func TestWays(t *testing.T) {
 			answer(t, w, http.StatusOK, tt.object)
 		})
 		s := &site{settings: *i.arms[""], name: "b"}
-		if err := i.makeWay(t.Context(), s, "b"+way); err != nil {
+		if err := i.makeWay(t.Context(), s, s.wayName()); err != nil {
 			t.Errorf("%v: %v", tt.params, err)
 			continue
 		}

@@ -60,6 +60,9 @@ func (i *instance) chooseClass(ctx context.Context, s *site) error {
 	if i.brings && s.class == "" {
 		return i.makeController(ctx, s)
 	}
+	if s.shards > 1 && s.class == "" {
+		return system.ParamMistake("shards", "--set class=a+b", "each needs an ingress class of its own")
+	}
 	s.class = cmp.Or(s.class, i.standard)
 	var known bool
 	names := slices.Sorted(maps.Keys(i.classes))
@@ -79,7 +82,7 @@ func (i *instance) makeController(ctx context.Context, s *site) error {
 	if err != nil {
 		return err
 	}
-	name := strings.Replace(s.name, partBackEnd, partController, 1)
+	name := strings.Replace(s.wayName(), partBackEnd, partController, 1)
 	meta, wide := i.meta(name, name), i.meta(i.namespace+"-"+name, name)
 	wide.Namespace, wide.OwnerReferences = "", []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: i.namespace, UID: i.uid}}
 	s.class, s.controller = wide.Name, "Traefik "+reference[strings.LastIndexByte(reference, ':')+1:]
@@ -95,7 +98,7 @@ func (i *instance) makeController(ctx context.Context, s *site) error {
 	if err != nil {
 		return fmt.Errorf("create the service of the ingress controller: %w", i.Client().Unreachable(err))
 	}
-	pod := i.pod(name, reference, "",
+	pod := i.pod(name, reference, s.controllerShare(),
 		"--global.checknewversion=false", "--global.sendanonymoususage=false", "--ping=true",
 		fmt.Sprintf("--entrypoints.web.address=:%d", plainPort), fmt.Sprintf("--entrypoints.websecure.address=:%d", securePort), "--entrypoints.websecure.http.tls=true",
 		"--providers.kubernetesingress=true", "--providers.kubernetesingress.ingressclass="+s.class, "--providers.kubernetesingress.ingressendpoint.ip="+service.Spec.ClusterIP)

@@ -50,10 +50,10 @@ type meter struct {
 
 	mu   sync.Mutex
 	pods map[string]used // by namespace and name
-	last float64         // CPU seconds that were told
+	last float64         // CPU seconds of the last reading
 }
 
-// used is what a pod used until a moment, and from then on if that goes on.
+// used holds the use of a pod until a moment, with its rate, by which the use goes on.
 type used struct {
 	at          time.Time
 	cpu, rate   float64 // seconds since it was first read, and per second

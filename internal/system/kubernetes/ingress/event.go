@@ -91,7 +91,7 @@ func (s *step) makeEvent(ctx context.Context) (map[string]float64, error) {
 
 // asking returns the order of one request whose right answer has a mark.
 func (i *instance) asking(s *site, mark string) clients.Order {
-	o := clients.Order{Server: s.server, Trust: s.trust, Plan: s.plan(0)}
+	o := clients.Order{Server: s.server, Trust: s.trust, Plan: s.settings.plan(0)}
 	if s.via != viaURL {
 		o.Plan.Hosts[0].Requests[0].Want = []byte(s.mark + mark)
 	}
@@ -137,7 +137,7 @@ func (i *instance) turn(ctx context.Context, s *site, others bool) error {
 	if others {
 		backEnds = s.other()
 	}
-	err := i.send(ctx, http.MethodPatch, s.route().path(i.namespace, s.name+way), map[string]any{"spec": s.spec(backEnds)}, nil)
+	err := i.send(ctx, http.MethodPatch, s.route().path(i.namespace, s.wayName()), map[string]any{"spec": s.spec(backEnds)}, nil)
 	s.moved = others || err != nil
 	return err
 }

@@ -48,6 +48,13 @@ func TestWhatAPlanSays(t *testing.T) {
 		{"a gateway", map[string]string{"via": "gateway", "gateway": "infra/public"}, func(s *settings) bool { return s.way() == "route of gateway infra/public" }, ""},
 		{"an address without a port", map[string]string{"via": "ingress", "address": "192.0.2.1"}, nil, "missing port"},
 		{"TLS without a check", map[string]string{"via": "route", "tls": "true", "verify": "false"}, func(s *settings) bool { return s.trust.Any }, ""},
+		{"shards of one CPU", map[string]string{"via": "ingress", "shards": "4", "controllerCPU": "1"}, func(s *settings) bool {
+			return s.controllerShare() == "250m" && s.way() == "ingress of class (default), 4 shards, by controllers with 1 CPUs"
+		}, ""},
+		{"shards of a service", map[string]string{"shards": "2"}, nil, "only ingresses are shared"},
+		{"fewer classes than shards", map[string]string{"via": "ingress", "shards": "3", "class": "a+b"}, nil, "names other than 3 classes"},
+		{"one address of two controllers", map[string]string{"via": "ingress", "shards": "2", "address": "192.0.2.1:80"}, nil, "an address of its own"},
+		{"an event of a URL", map[string]string{"via": "url", "url": "http://example.com", "event": "route"}, nil, "changes only routes of its own"},
 		{"nodes of the clients", map[string]string{"clientNodes": "a=b,c="}, func(s *settings) bool { return maps.Equal(s.nodes, map[string]string{"a": "b", "c": ""}) }, ""},
 	} {
 		t.Run(tt.why, func(t *testing.T) {
@@ -81,6 +88,22 @@ func TestArmsShareTheirClients(t *testing.T) {
 		if (err != nil) != (tt.says != "") || err != nil && !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s: %v, want %q", tt.why, err, tt.says)
 		}
+	}
+}
+
+// Requests are shared among the ways of all shards, each with a host at an address of its own.
+func TestShardsShareRequests(t *testing.T) {
+	one := settings{host: "h", server: "192.0.2.1:80", path: "/", mark: "m"}
+	s := &site{settings: one}
+	if p := s.plan(0); len(p.Hosts) != 1 || p.Hosts[0].Address != "" {
+		t.Errorf("one way: %+v", p.Hosts)
+	}
+	further := one
+	further.host, further.server = "shard-1.h", "192.0.2.2:80"
+	s.further = []*site{{settings: further}}
+	p := s.plan(0)
+	if len(p.Hosts) != 2 || p.Hosts[0].Address != "192.0.2.1:80" || p.Hosts[1].Name != "shard-1.h" || p.Hosts[1].Address != "192.0.2.2:80" || p.Hosts[1].Weight != p.Hosts[0].Weight {
+		t.Errorf("two ways: %+v", p.Hosts)
 	}
 }
 

@@ -135,10 +135,14 @@ func (i *instance) setUp(ctx context.Context) error {
 		return err
 	}
 	for _, arm := range slices.Sorted(maps.Keys(i.Arms)) {
-		if err := i.program(ctx, i.Arms[arm]); err != nil {
-			return err
+		s := i.Arms[arm]
+		for _, shard := range append([]*site{s}, s.further...) {
+			if err := i.program(ctx, shard); err != nil {
+				return err
+			}
+			s.programmed = max(s.programmed, shard.programmed)
 		}
-		i.findPods(i.Arms[arm])
+		i.findPods(s)
 	}
 	i.meter(alive)
 	return nil

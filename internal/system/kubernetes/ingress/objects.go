@@ -38,6 +38,8 @@ type site struct {
 	controller string // of its ingress, as far as it is known
 	moved      bool   // the way leads to the other back ends
 	meter      *meter // of the controller of a cluster that is not the run's own; nil for none
+	shard      int    // of a further way, by another controller; 0 is the first
+	further    []*site
 	// programmed is the time from the first request of the first client to a right answer to every one.
 	programmed time.Duration
 }
@@ -47,8 +49,6 @@ const (
 	markOwn   = "\n"
 	markOther = " other\n" // of those that an event switches to
 )
-
-const way = "-way" // ends the name of the object that leads to a site's back ends
 
 // other returns the name of the back ends that an event switches to.
 func (s *site) other() string { return s.name + "-other" }
@@ -111,13 +111,31 @@ func (i *instance) makeSite(ctx context.Context, name string, one *settings) (*s
 	if err == nil && s.event == eventChange {
 		err = i.makeBackEnds(ctx, s, s.other(), markOther)
 	}
-	if err == nil && s.via == viaIngress {
-		err = i.chooseClass(ctx, s)
-	}
-	if err == nil {
-		err = i.makeWay(ctx, s, name+way)
+	classes := strings.Split(s.class, "+")
+	for n := 0; err == nil && n < s.shards; n++ {
+		shard := s
+		if n > 0 {
+			one := *s
+			one.shard, one.host, one.server, one.further = n, fmt.Sprintf("shard-%d.%s", n, s.host), "", nil
+			shard, s.further = &one, append(s.further, &one)
+		}
+		if s.via == viaIngress {
+			shard.class = classes[min(n, len(classes)-1)]
+			err = i.chooseClass(ctx, shard)
+		}
+		if err == nil {
+			err = i.makeWay(ctx, shard, shard.wayName())
+		}
 	}
 	return s, err
+}
+
+// wayName names the object that leads to the back ends.
+func (s *site) wayName() string {
+	if s.shard == 0 {
+		return s.name + "-way"
+	}
+	return fmt.Sprintf("%s-way-%d", s.name, s.shard)
 }
 
 // makeBackEnds makes back ends of that name, with a service.

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/lab/image"
@@ -250,7 +252,8 @@ type settings struct {
 	event, pods                                   string // pods of the controller, as NAMESPACE/SELECTOR
 	secure                                        bool
 	trust                                         *clients.Trust
-	backEnds, atOnce, size                        int
+	backEnds, atOnce, size, shards                int
+	controllerCPU                                 string
 	took                                          time.Duration
 	least, most                                   int // clients
 	cpu, image                                    string
@@ -266,7 +269,14 @@ func (s *settings) way() string {
 	case viaURL:
 		return s.server
 	case viaIngress:
-		return "ingress of class " + cmp.Or(s.class, "(default)")
+		text := "ingress of class " + cmp.Or(s.class, "(default)")
+		if s.shards > 1 {
+			text += fmt.Sprintf(", %d shards", s.shards)
+		}
+		if s.controllerCPU != "" {
+			text += ", by controllers with " + s.controllerCPU + " CPUs"
+		}
+		return text
 	case viaGateway:
 		return "route of gateway " + s.gateway
 	case viaRoute:
@@ -322,7 +332,7 @@ func settingsOf(p workload.Params, images string) (*settings, error) {
 	s := &settings{
 		via: p.Get("via"), host: p.Get("host"), class: p.Get("class"), gateway: p.Get("gateway"), server: p.Get("address"), path: "/",
 		secure: p.Flag("tls"), backEnds: int(p.Int("backEnds")), atOnce: int(p.Int("backEndAtOnce")), size: int(p.Int("responseSize")), took: p.Duration("backEndTime"),
-		cpu: p.Get("clientCPU"), image: p.Get("image"), rate: int(p.Int("maxRate")), keepAlive: p.Flag("keepAlive"), random: p.Get("arrivals") == "random", mark: p.Get("mark"), event: p.Get("event"), pods: p.Get("controller"), recorded: int(p.Int("recordRequests")),
+		cpu: p.Get("clientCPU"), image: p.Get("image"), rate: int(p.Int("maxRate")), keepAlive: p.Flag("keepAlive"), random: p.Get("arrivals") == "random", mark: p.Get("mark"), event: p.Get("event"), shards: int(p.Int("shards")), controllerCPU: p.Get("controllerCPU"), pods: p.Get("controller"), recorded: int(p.Int("recordRequests")),
 	}
 	least, most, bounded := strings.Cut(p.Get("clients"), "..")
 	s.least, _ = strconv.Atoi(least) // the pattern of the parameter
@@ -348,6 +358,12 @@ func settingsOf(p workload.Params, images string) (*settings, error) {
 	switch {
 	case s.via != viaURL && s.mark != "":
 		return nil, system.ParamMistake("mark", "leave it out", "the answers of the run's own back ends have a mark of their own")
+	case s.shards > 1 && s.via != viaIngress:
+		return nil, system.ParamMistake("shards", "--set via=ingress", "only ingresses are shared among controllers, and via is %s", s.via)
+	case s.shards > 1 && s.class != "" && strings.Count(s.class, "+") != s.shards-1:
+		return nil, system.ParamMistake("class", "name as many: --set class=a+b", "%q names other than %d classes", s.class, s.shards)
+	case s.shards > 1 && s.server != "":
+		return nil, system.ParamMistake("address", "leave it out", "each of %d controllers has an address of its own", s.shards)
 	case s.via == viaURL && s.event != eventNone:
 		return nil, system.ParamMistake("event", "leave it out, or load a route of the run's own: --set via=ingress", "a run changes only routes of its own, and via is url")
 	case s.via == viaURL:
@@ -390,7 +406,30 @@ func (s *settings) parse(text string) error {
 	return nil
 }
 
-// plan returns the requests of an arm, with so many a second at most.
+// plan returns the requests of an arm, shared among its shards, with so many a second at most.
+func (s *site) plan(rate int) load.Plan {
+	p := s.settings.plan(rate)
+	for _, shard := range s.further {
+		h := p.Hosts[0]
+		h.Name, h.Address = shard.host, shard.server
+		p.Hosts = append(p.Hosts, h)
+	}
+	if len(s.further) > 0 {
+		p.Hosts[0].Address = s.server
+	}
+	return p
+}
+
+// controllerShare returns the CPU limit of each controller of the run's own, which share that of the arm; "" for none.
+func (s *settings) controllerShare() string {
+	if s.controllerCPU == "" {
+		return ""
+	}
+	all := resource.MustParse(s.controllerCPU)
+	return resource.NewMilliQuantity(all.MilliValue()/int64(s.shards), resource.DecimalSI).String()
+}
+
+// plan returns the requests to one way, with so many a second at most.
 func (s *settings) plan(rate int) load.Plan {
 	return load.Plan{
 		Threads: 1, Close: !s.keepAlive, Random: s.random, Pace: float64(rate), Record: s.recorded,
