@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -39,6 +40,77 @@ type deployment struct {
 	link    *link          // nil where clients reach it by the loopback interface
 	servers []*server
 	proxy   *haproxy.Process
+	further []*shard
+}
+
+// shard is a further HAProxy, which has a part of the routes.
+type shard struct {
+	dir    string
+	router haproxy.Config
+	proxy  *haproxy.Process // nil until it is started
+}
+
+// proxies returns the HAProxies that were started.
+func (s *deployment) proxies() (list []*haproxy.Process) {
+	for _, p := range append([]*shard{{proxy: s.proxy}}, s.further...) {
+		if p.proxy != nil {
+			list = append(list, p.proxy)
+		}
+	}
+	return list
+}
+
+// divide gives each HAProxy its share of the routes, the threads and the processors.
+func (s *deployment) divide() (err error) {
+	all, at := s.router, make(map[string]string) // addresses by host
+	all.Threads = max(all.Threads/s.shards, 1)
+	for n := range s.shards {
+		c, above := all, ""
+		if n > 0 {
+			if c.Plain, c.Secure, err = s.free(s.address(routerHost)); err != nil {
+				return err
+			}
+			above = "../"
+			c.Spares, c.Moved, c.Publishes, c.Certificate, c.ServerCA = 0, 0, false, above+c.Certificate, above+c.ServerCA
+		}
+		if len(c.CPUs) >= s.shards {
+			c.CPUs = c.CPUs[n*len(c.CPUs)/s.shards : (n+1)*len(c.CPUs)/s.shards]
+		}
+		c.Routes = nil
+		for i, r := range all.Routes {
+			if i/len(s.terminations)%s.shards != n { // those under load are shared evenly
+				continue
+			}
+			if r.Certificate != "" {
+				r.Certificate = above + r.Certificate
+			}
+			c.Routes = append(c.Routes, r)
+			at[r.Host] = map[bool]string{true: c.Secure, false: c.Plain}[c.Termination.Secure()]
+		}
+		if n == 0 {
+			s.router = c
+		} else {
+			s.further = append(s.further, &shard{dir: filepath.Join(s.dir, fmt.Sprint("shard-", n)), router: c})
+		}
+	}
+	s.hosts = slices.Clone(s.hosts)
+	for i := range s.hosts {
+		s.hosts[i].Address = at[s.hosts[i].Name]
+	}
+	return nil
+}
+
+// start starts the HAProxy in a directory of its own.
+func (p *shard) start(ctx context.Context, b haproxy.Binary, how proc.How) (err error) {
+	user := proc.Least()
+	if err := os.Mkdir(p.dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	if err := errors.Join(os.Chown(p.dir, -1, user.Group), os.Chmod(p.dir, 0o750), haproxy.Prepare(p.dir, user)); err != nil {
+		return err
+	}
+	p.proxy, err = haproxy.Start(ctx, b, p.dir, p.router, how)
+	return err
 }
 
 type server struct {
@@ -212,8 +284,18 @@ func (s *deployment) start(ctx context.Context) error {
 			return err
 		}
 	}
+	if s.shards > 1 {
+		if err := s.divide(); err != nil {
+			return err
+		}
+	}
 	var err error
 	s.proxy, err = haproxy.Start(ctx, s.binary, s.dir, s.router, s.how("HAProxy", nil))
+	for _, p := range s.further {
+		if err == nil {
+			err = p.start(ctx, s.binary, s.how("HAProxy", nil))
+		}
+	}
 	return err
 }
 
@@ -287,8 +369,8 @@ func (s *deployment) load() load.Plan {
 
 func (s *deployment) stop() error {
 	var err error
-	if s.proxy != nil {
-		err = s.proxy.Stop()
+	for _, p := range s.proxies() {
+		err = errors.Join(err, p.Stop())
 	}
 	for _, x := range s.servers {
 		if x.process != nil {

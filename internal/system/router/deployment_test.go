@@ -248,6 +248,36 @@ func TestARouteIsAddedUnderLoad(t *testing.T) {
 	}
 }
 
+// Shards share the routes under load, each with a part of the threads, and no other has its routes.
+func TestShardsShareTheRoutes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ termination, certificates string }{{"edge+none", "each"}, {"none", "one"}, {"reencrypt", "one"}, {"passthrough", "one"}}[:suite.Size(2, 4)] {
+		s := running(t, map[string]string{"shards": "2", "routes": "8", "termination": c.termination, "certificates": c.certificates, "threads": "2", "retry": "browser"})
+		clock := record.StartClock(time.Now)
+		for n, h := range s.hosts {
+			p := s.load()
+			p.Hosts = []load.Host{h}
+			if failed := load.NewOne(p, clock.Now).Ask(5 * time.Second); failed != "" {
+				t.Errorf("%v: %s: %s", c, h.Name, failed)
+			}
+			p.Hosts = []load.Host{{Name: h.Name, Weight: 1}} // at the first one's address
+			if failed := load.NewOne(p, clock.Now).Ask(5 * time.Second); (failed != "") != (n%2 == 1) {
+				t.Errorf("%v: %s at the first HAProxy: %q", c, h.Name, failed)
+			}
+		}
+		loaded(t, s, 8, time.Second, func() {}).clean(t, 50)
+		for n, p := range s.proxies() {
+			info, err := p.Stats().Info()
+			if err != nil || info.Values["CumReq"] < 4 || info.Values["Nbthread"] != 1 {
+				t.Errorf("%v: HAProxy %d: %v requests by %v threads, %v", c, n, info.Values["CumReq"], info.Values["Nbthread"], err)
+			}
+		}
+		if len(s.proxies()) != 2 {
+			t.Errorf("%d HAProxies run", len(s.proxies()))
+		}
+	}
+}
+
 // A route that gets another server costs no request, and the first right answer
 // is the new server's: until then the former one's come.
 func TestARouteIsChangedUnderLoad(t *testing.T) {

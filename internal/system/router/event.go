@@ -1,6 +1,7 @@
 package router
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -240,11 +241,11 @@ func (s *idlers) hold(ctx context.Context) {
 	}
 	var all sync.WaitGroup
 	for n := range s.idle {
-		host := s.hosts[n%len(s.hosts)].Name
+		host := s.hosts[n%len(s.hosts)]
 		all.Go(func() {
 			for ctx.Err() == nil {
 				places <- struct{}{}
-				conn, err := s.open(ctx, address, secure, host)
+				conn, err := s.open(ctx, cmp.Or(host.Address, address), secure, host.Name)
 				<-places
 				if err == nil {
 					s.held.Add(1)

@@ -103,8 +103,10 @@ func (s *step) Stream(ctx context.Context, schedule streams.Schedule) error {
 
 // sees adds to a window what is known of the router.
 func (s *step) sees(w *record.Window) error {
-	if how := s.proxy.Died(); how != "" {
-		blame(w, how)
+	for _, p := range s.proxies() {
+		if how := p.Died(); how != "" {
+			blame(w, how)
+		}
 	}
 	return s.changes.tell(w)
 }

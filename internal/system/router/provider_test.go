@@ -1,11 +1,16 @@
 package router
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/local"
+	"plimsoll.dev/plimsoll/workloads"
 )
 
 // Where a plan says how TLS is to be and not where it ends, there must be some.
@@ -52,6 +57,35 @@ func TestShareOfProcessors(t *testing.T) {
 	} {
 		if got := g.share(was, c.own, c.cpus, []int{0, 1}, 2); got != c.want {
 			t.Errorf("%s: %v, want %v", c.why, got, c.want)
+		}
+	}
+}
+
+func TestShardsThatCannotBe(t *testing.T) {
+	template := filepath.Join(t.TempDir(), "haproxy.cfg")
+	if err := os.WriteFile(template, []byte("global\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w, err := workload.Load(workloads.FS(), "router", func(string) (workload.Target, error) { return Provider{}.Declare(), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		why    string
+		params map[string]string
+		says   string // "" for no error
+	}{
+		{"a route for each", map[string]string{"shards": "2", "routes": "2"}, ""},
+		{"fewer routes", map[string]string{"shards": "2", "routes": "1"}, "2 HAProxies share 1 routes"},
+		{"fewer routes under load", map[string]string{"shards": "2", "routes": "3", "termination": "edge+none+passthrough"}, "share 1 routes"},
+		{"a template", map[string]string{"shards": "2", "template": template}, "a template is for one HAProxy"},
+	} {
+		params, err := w.Resolve(c.params)
+		if err == nil {
+			_, err = settingsOf(params, limits{handles: 1 << 20, cpus: []int{0, 1}})
+		}
+		if (err != nil) != (c.says != "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, want %q", c.why, err, c.says)
 		}
 	}
 }

@@ -41,15 +41,20 @@ func (s *step) read() []record.Reading {
 	add := func(source string, values map[string]float64) {
 		list = append(list, record.Reading{Source: source, Values: values})
 	}
-	if u, err := s.proxy.Usage(); err == nil {
-		list = append(list, u.Sample(sourceRouter))
+	used, pids, whole := proc.Usage{}, []int(nil), true
+	for _, p := range s.proxies() {
+		u, err := p.Usage()
+		used, pids, whole = used.Plus(u), append(pids, p.PIDs()...), whole && err == nil
+	}
+	if whole {
+		list = append(list, used.Sample(sourceRouter))
 	}
 	next := gauges{at: now, threads: make(map[int]proc.Thread), busy: make(map[int]float64), tasks: make(map[int]float64), counts: s.Counts(), asked: s.gauges.asked + 1, totals: s.gauges.totals}
 	figures := make(map[string]float64)
 	seconds := (now - s.gauges.at).Seconds()
 	known := s.gauges.at > 0 && seconds > 0.1
 	busiest, ran, waited := 0.0, 0.0, 0.0 // the last two since HAProxy was started
-	for _, pid := range s.proxy.PIDs() {
+	for _, pid := range pids {
 		for n, t := range proc.Threads(pid) {
 			next.threads[t.ID] = t
 			add(sourceRouter+"/thread-"+strconv.Itoa(n+1), map[string]float64{"cpuSeconds": t.Ran, "waitSeconds": t.Waited})
@@ -185,11 +190,9 @@ func (s *step) figures(figures map[string]float64, next *gauges) {
 	if err != nil {
 		return // it is being reloaded, or has ended: the requests tell
 	}
-	for name, key := range map[string]string{
-		"CurrConns": "currConns", "Maxconn": "maxconn", "SessRate": "sessRate", "ConnRate": "connRate", "SslRate": "tlsRate",
-		"CumConns": "conns", "CumReq": "requests", "PoolUsed_MB": "poolMB", "Idle_pct": "idlePercent",
-		"SslFrontendSessionReuse_pct": "tlsReusePercent", "MaxconnReached": "maxconnReached",
-	} {
+	own := counted()
+	own["Idle_pct"], own["SslFrontendSessionReuse_pct"] = "idlePercent", "tlsReusePercent"
+	for name, key := range own {
 		if x, ok := info.Values[name]; ok {
 			figures[key] = x
 		}
@@ -215,6 +218,21 @@ func (s *step) figures(figures map[string]float64, next *gauges) {
 	const told = 0.002
 	if t.AllTime >= told {
 		figures["serverTimeShare"] = t.ServerTime / t.AllTime
+	}
+	for _, p := range s.further { // what is above is the first one's: all have the same servers
+		if info, err := p.proxy.Stats().Info(); err == nil {
+			for name, key := range counted() {
+				figures[key] += info.Values[name]
+			}
+		}
+	}
+}
+
+// counted returns the figures that several HAProxies have together, by HAProxy's names.
+func counted() map[string]string {
+	return map[string]string{
+		"CurrConns": "currConns", "Maxconn": "maxconn", "SessRate": "sessRate", "ConnRate": "connRate", "SslRate": "tlsRate",
+		"CumConns": "conns", "CumReq": "requests", "PoolUsed_MB": "poolMB", "MaxconnReached": "maxconnReached",
 	}
 }
 

@@ -52,6 +52,7 @@ type settings struct {
 	streams     int // requests at once on each connection of HTTP/2
 	recorded    int // requests of a step, of the slowest and of those that failed
 
+	shards  int           // HAProxies that share the routes
 	servers int           // of each route
 	nginx   backend.Nginx // that serves the pages, zero for servers of ours
 	service string
@@ -106,7 +107,7 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 		pageSize: int(p.Bytes("pageSize")), answerHead: int(p.Bytes("answerHeader")), requestHead: int(p.Bytes("requestHeader")), body: int(p.Bytes("bodySize")),
 		method: p.Get("method"), close: !p.Flag("keepAlive"), ipv6: p.Get("ip") == "6", retry: p.Get("retry") == "browser", connections: int(p.Int("connections")), random: p.Get("arrivals") == "random",
 		work: p.Duration("generatorWork"), recorded: int(p.Int("recordRequests")), churned: int(p.Int("churn")), idle: int(p.Int("idle")), workers: int(p.Int("workers")),
-		reloads: p.Get("churnBy") == "reload", idleAfter: p.Get("idleAfter"), clients: int(p.Int("clients")), streams: int(p.Int("streams")),
+		reloads: p.Get("churnBy") == "reload", idleAfter: p.Get("idleAfter"), clients: int(p.Int("clients")), streams: int(p.Int("streams")), shards: int(p.Int("shards")),
 	}
 	if text := p.Get("link"); text != "" {
 		r, rateErr := param.ParseRate(text)
@@ -170,6 +171,9 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 		l.Close()
 	}
 	if file := p.Get("template"); file != "" {
+		if s.shards > 1 {
+			return s, system.ParamMistake("shards", "leave the template out", "a template is for one HAProxy")
+		}
 		text, err := size.ReadFile(file)
 		if err != nil {
 			return s, system.ParamMistake("template", "give the file of an HAProxy configuration as a template", "%w", err)
@@ -207,6 +211,8 @@ func (s settings) fit() error {
 	switch {
 	case s.streams > 1 && (!s.router.HTTP2 || s.close):
 		return system.ParamMistake("streams", "http=2 and keepAlive=true", "only connections of HTTP/2 that are kept take %d requests at once", s.streams)
+	case s.shards > len(s.hosts):
+		return system.ParamMistake("shards", "more routes, or fewer shards", "%d HAProxies share %d routes under load", s.shards, len(s.hosts))
 	case s.churned > 0 && s.reloads && s.event == evRouteAPI:
 		return system.ParamMistake("churnBy", "event=route-reload", "a reload takes back the route that the runtime API adds")
 	case s.event == evChange && (s.pageSize <= backend.CommonMark || s.method == "HEAD"):
