@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -80,7 +81,6 @@ type podMetrics struct {
 	Items []struct {
 		Metadata   metav1.ObjectMeta
 		Timestamp  metav1.Time
-		Window     metav1.Duration
 		Containers []struct {
 			Usage map[string]resource.Quantity
 		}
@@ -141,15 +141,16 @@ func (i *instance) findPods(s *site) {
 	}
 }
 
-// meter reads the meters of all sites until ctx ends. Where the API refuses, nothing is known.
+// meter reads the meters of all sites until ctx ends. Without the API, or the right to it, nothing is known.
 func (i *instance) meter(ctx context.Context) {
 	for _, s := range i.Arms {
 		if s.meter == nil {
 			continue
 		}
 		i.signs.Go(func() {
-			for err := s.meter.read(ctx, i.Client()); err == nil || !api.Refused(err); err = s.meter.read(ctx, i.Client()) {
-				if !api.Sleep(ctx, meterInterval) {
+			for {
+				err := s.meter.read(ctx, i.Client())
+				if api.Refused(err) || apierrors.IsNotFound(err) || !api.Sleep(ctx, meterInterval) {
 					return
 				}
 			}

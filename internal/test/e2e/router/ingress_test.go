@@ -231,8 +231,14 @@ func TestThroughAnIngressOfALab(t *testing.T) {
 		t.Fatal(got.Stderr)
 	}
 	p.Lab = "l"
-	p.RunTo(t, "r", "sweep", "ingress", "--lab", "l", "--levels", "20,40", "--hold", "2s", "--set", "via=ingress", "--set", "backEnds=2", "--slo", "errors < 5%")
-	env := p.Environment(t, "r")
+	for event, milestone := range map[string]string{"route": "Programmed", "route-change": "Changed"} {
+		p.RunTo(t, event, "sweep", "ingress", "--lab", "l", "--levels", "40", "--hold", "4s", "--set", "via=ingress", "--set", "backEnds=1", "--set", "event="+event, "--set", "shards=2", "--slo", "errors < 5%")
+		step := p.Result(t, event).Steps[0]
+		if l := step.Latency[milestone]; l.N != 1 || step.Metrics["requestsPerCPUSecond"] <= 0 || step.Metrics["change"] <= 0 {
+			t.Errorf("%s: %+v, %v", event, l, step.Metrics)
+		}
+	}
+	env := p.Environment(t, "route")
 	n := slices.IndexFunc(env.Facts, func(f record.Fact) bool { return f.Name == "controller" })
 	if n < 0 || !strings.HasPrefix(env.Facts[n].Value, "Traefik ") {
 		t.Errorf("the facts are %+v", env.Facts)
