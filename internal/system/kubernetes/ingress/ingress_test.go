@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -109,9 +110,18 @@ func TestShardsShareRequests(t *testing.T) {
 
 // A dry run says what would be made.
 func TestOutline(t *testing.T) {
-	outline, err := Provider{}.Outline(t.Context(), requestFor(t, map[string]string{"clients": "1..3", "backEndTime": "5ms"}))
-	if err != nil || len(outline) != 3 || !strings.Contains(outline[1].What, "2 back ends that work on 1 request at once, for 5ms each") || !strings.Contains(outline[2].What, "1 client, at most 3") {
-		t.Errorf("%+v, %v", outline, err)
+	for _, tt := range []struct {
+		params map[string]string
+		want   []string // parts, one of each change
+	}{
+		{map[string]string{"clients": "1..3", "backEndTime": "5ms"}, []string{"namespace plimsoll-r", "2 back ends that work on 1 request at once, for 5ms each", "1 client, at most 3"}},
+		{map[string]string{"via": "ingress", "shards": "2", "event": "route-change"}, []string{"namespace", "2 back ends", "as many others", "ingress of class (default), 2 shards", "2 Traefiks, each with", "1 client"}},
+		{map[string]string{"via": "ingress", "class": "mine"}, []string{"namespace", "2 back ends", "ingress of class mine", "1 client"}},
+	} {
+		outline, err := Provider{}.Outline(t.Context(), requestFor(t, tt.params))
+		if err != nil || !slices.EqualFunc(outline, tt.want, func(c system.Change, part string) bool { return strings.Contains(c.What, part) }) {
+			t.Errorf("%v: %+v, %v", tt.params, outline, err)
+		}
 	}
 }
 

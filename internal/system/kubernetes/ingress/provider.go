@@ -139,11 +139,14 @@ func (Provider) Outline(_ context.Context, r system.Request) ([]system.Change, e
 			continue
 		}
 		list = append(list, system.Change{Action: system.Make, What: one.backEndsText() + ", with a service"})
+		if one.event == eventChange {
+			list = append(list, system.Change{Action: system.Make, What: "as many others, to which the route is switched"})
+		}
 		if one.via != viaService {
 			list = append(list, system.Change{Action: system.Make, What: one.way()})
 		}
 		if one.bringsController(r) {
-			list = append(list, system.Change{Action: system.Make, What: "a Traefik with an ingress class of its own"})
+			list = append(list, system.Change{Action: system.Make, What: record.Noun{One: "Traefik", Many: "Traefiks"}.Count(one.shards) + ", each with an ingress class of its own"})
 		}
 	}
 	base := arms[""]

@@ -243,6 +243,12 @@ func TestThroughAnIngressOfALab(t *testing.T) {
 	if n < 0 || !strings.HasPrefix(env.Facts[n].Value, "Traefik ") {
 		t.Errorf("the facts are %+v", env.Facts)
 	}
+	if left := p.Leftovers(t); len(left) > 0 {
+		t.Errorf("a run left %+v", left)
+	}
+	run := p.Start(t, "sweep", "ingress", "--lab", "l", "--levels", "20", "--hold", "10s", "--set", "via=ingress", "--set", "backEnds=1", "--out", "killed")
+	harness.Await(t, "the load", func() bool { return e2e.Windows(p, "killed") > 0 })
+	run.Kill()
 	p.Cleaned(t, "--lab", "l")
 	if left := p.Leftovers(t); len(left) > 0 {
 		t.Errorf("left is %+v", left)
