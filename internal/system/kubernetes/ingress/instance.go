@@ -375,8 +375,12 @@ func (i *instance) start(ctx context.Context, one *site, _ *system.Level) (local
 	if err := i.reach(ctx); err != nil && !i.without(ctx, err) {
 		return nil, err
 	}
-	if one.moved {
-		if err := cmp.Or(i.turn(ctx, one, false), i.program(ctx, one)); err != nil {
+	if one.moved { // by the event of an earlier step
+		err := i.turn(ctx, one, false)
+		if err == nil {
+			err = i.program(ctx, one)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
