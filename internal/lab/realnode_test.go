@@ -476,3 +476,25 @@ func ignoreNotFound(err error) error {
 	}
 	return err
 }
+
+// Without Traefik's program, or with another one, the image is not made, and the error says what to do.
+func TestTraefikThatIsMissing(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	dir := t.TempDir()
+	script := filepath.Join(dir, "script")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\necho 'Version:      3.6.12'\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for from, says := range map[string]string{
+		"": "missing for ingress: traefik", filepath.Join(dir, "none"): "none was not found", script: "not a Linux program", "/bin/true": "does not tell a version of traefik",
+	} {
+		_, _, done, err := Store{Root: dir, Executable: filepath.Join(dir, "plimsoll"), From: from}.MakeImage(t.Context(), ImageTraefik)
+		done()
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("of %q: %v, want %q", from, err, says)
+		}
+		if missing, is := errors.AsType[*proc.MissingError](err); is != (from == "") || is && !strings.Contains(missing.Remedy(), "make traefik") {
+			t.Errorf("of %q: %v", from, err)
+		}
+	}
+}
