@@ -209,6 +209,7 @@ type Slot struct {
 	Resource    string `json:"resource,omitempty"` // the kind of the requested object, if Units is 0
 	Units       int    `json:"units"`              // number of the requested objects with milestones, such as replicas; 0 for one not followed
 	Grouped     bool   `json:"grouped,omitempty"`  // a controller names the objects; else an object has the slot's name
+	Shared      bool   `json:"shared,omitempty"`   // another slot has the same request, and counts it
 	Iteration   int    `json:"iteration,omitempty"`
 	Replica     int    `json:"replica,omitempty"` // of its iteration, from 2: the first is left out
 	Intended    Micros `json:"intended"`          // the time of the schedule

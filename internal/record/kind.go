@@ -101,6 +101,10 @@ func (n Noun) Count(count int) string { return fmt.Sprintf("%d %s", count, n.Of(
 type Milestone struct {
 	Name  string `json:"name"`
 	Owner string `json:"owner"` // who does the work, and is named where the wait for it binds
+	// Of names another kind of objects that the run also follows and that reaches it, "" for the main one. The
+	// names of such objects begin with "Of/". There says that they count as there.
+	Of    string `json:"of,omitempty"`
+	There bool   `json:"there,omitempty"`
 }
 
 // Measure is a figure of a target's health that a guard can watch.

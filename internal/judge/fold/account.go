@@ -67,7 +67,7 @@ type Account interface {
 	// parts returns the samples, and those of each component where there are several.
 	parts(samples map[string]Sample) map[string][]Part
 	// live sums up the step under way, with its own slots.
-	live(own []*slot, milestone string, there int) Live
+	live(own []*slot, milestone string) Live
 }
 
 type objectAccount struct{ *Facts }

@@ -273,5 +273,5 @@ func (c *Collector) Live() Live {
 	if c.current == nil {
 		return Live{}
 	}
-	return c.current.Account.live(c.objects.own, c.spec.Kind.There, c.objects.milestones.there)
+	return c.current.Account.live(c.objects.own, c.spec.Kind.There)
 }

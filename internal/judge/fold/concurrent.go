@@ -17,7 +17,7 @@ func concurrentIn(spec *result.Spec, f *Facts) (a *result.Concurrent, bounds []r
 		return nil, nil
 	}
 	a = &result.Concurrent{Concurrent: *spec.Kind.Concurrent}
-	from, to := f.of(a.From), f.of(a.To)
+	from, to := f.find(a.From), f.find(a.To)
 	var all, waits []edge
 	byPlace, waitsAt := make(map[int32][]edge), make(map[int32][]edge)
 	for i := range f.units {

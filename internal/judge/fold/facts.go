@@ -73,6 +73,31 @@ func (f *Facts) ownUnits() iter.Seq2[int, *unit] {
 	}
 }
 
+// ownOf yields those of the own units that reach a milestone.
+func (f *Facts) ownOf(milestone int) iter.Seq2[int, *unit] {
+	return func(yield func(int, *unit) bool) {
+		for i, u := range f.ownUnits() {
+			if f.reaches(u.slot, milestone) && !yield(i, u) {
+				return
+			}
+		}
+	}
+}
+
+// Elsewhere reports whether the step has objects of other kinds only than the one that reaches a milestone.
+func (f *Facts) Elsewhere(milestone string) bool { return len(f.kinds) > 1 && f.Of(milestone) == 0 }
+
+// Of counts the objects that reach a milestone if all is well.
+func (f *Facts) Of(milestone string) (n int) {
+	m := f.find(milestone)
+	for i := range f.units {
+		if f.reaches(f.units[i].slot, m) {
+			n++
+		}
+	}
+	return n
+}
+
 // Stopped reports whether an actor certainly did nothing although objects waited for it.
 func (f *Facts) Stopped() bool {
 	return slices.ContainsFunc(f.Silent, func(s Silence) bool { return !s.Doubtful })
@@ -158,7 +183,7 @@ func (f *Facts) least(u *unit, milestone int) record.Micros {
 	return max(l-f.canaries.LagAt(u.object.reached(milestone)), 0)
 }
 
-func (f objectAccount) live(own []*slot, _ string, there int) Live {
+func (f objectAccount) live(own []*slot, _ string) Live {
 	var values []float64
 	for _, s := range own {
 		if !f.judges(s) {
@@ -166,7 +191,7 @@ func (f objectAccount) live(own []*slot, _ string, there int) Live {
 		}
 		for _, o := range s.filling() {
 			u := unit{object: o, zero: s.zeroOf(o)}
-			if l := u.latency(there); l <= f.timeout {
+			if l := u.latency(s.arrival); l <= f.timeout {
 				values = append(values, l.Seconds())
 			}
 		}

@@ -148,7 +148,7 @@ func (f objectAccount) LoadsAt(moments []record.Micros) []result.StepProgress {
 }
 
 func (f *Facts) addLoad(loads []result.StepProgress, s *slot, from func(record.Micros) int) {
-	placedAt, last := f.of(f.kind.Placed), len(loads)-1
+	placedAt, last := f.find(f.kind.Placed), len(loads)-1
 	n := s.count()
 	if s.onRecord {
 		loads[from(s.sent)].Asked += n
@@ -172,7 +172,7 @@ func (f *Facts) addLoad(loads []result.StepProgress, s *slot, from func(record.M
 		if o.fell != Never {
 			end = min(end, from(o.fell))
 		}
-		if t := o.reached(f.there); t != Never && from(t) < end {
+		if t := o.reached(s.arrival); t != Never && from(t) < end {
 			loads[from(t)].There++
 			loads[end].There--
 		}

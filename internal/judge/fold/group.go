@@ -22,7 +22,7 @@ func groupsOf(spec *result.Spec, f *Facts) (list []result.Group) {
 	if by == nil {
 		return nil
 	}
-	from, to := f.of(by.From), f.of(by.To)
+	from, to := f.find(by.From), f.find(by.To)
 	for at, label := range by.Labels {
 		byValue := make(map[string][]int)
 		for i, u := range f.ownUnits() {

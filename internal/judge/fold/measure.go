@@ -11,11 +11,12 @@ import (
 )
 
 func latenciesOf(spec *result.Spec, f *Facts) (result.Latencies, map[string]Sample) {
-	values, lost, asked := make([][]float64, len(f.names)), make([]int, len(f.names)), 0
+	values, lost, asked := make([][]float64, len(f.names)), make([]int, len(f.names)), make([]int, len(f.kinds))
 	for i, u := range f.ownUnits() {
-		asked++
+		asked[u.slot.kind]++
 		for m := range f.names {
 			switch l := u.latency(m); {
+			case !f.reaches(u.slot, m):
 			case l <= f.timeout:
 				values[m] = append(values[m], l.Seconds())
 			case l == unreached && f.outcomes[i] == unitLost:
@@ -25,11 +26,11 @@ func latenciesOf(spec *result.Spec, f *Facts) (result.Latencies, map[string]Samp
 	}
 	list, samples := make(result.Latencies), make(map[string]Sample)
 	for m, v := range values {
-		name := f.names[m]
-		if m == f.gone || len(v) == 0 && !slices.Contains(spec.Milestones, name) && m != f.there {
+		name, n := f.names[m], asked[f.of[m]]
+		if m == f.gone || len(v) == 0 && !slices.Contains(spec.Milestones, name) && m != f.there || n == 0 && len(f.kinds) > 1 {
 			continue
 		}
-		s := Sample{stats.NewSample(v, asked-len(v)), lost[m]}
+		s := Sample{stats.NewSample(v, n-len(v)), lost[m]}
 		samples[name] = s
 		list[name] = result.LatencyOf(s.Sample)
 	}
@@ -68,17 +69,22 @@ func requestsOf(f *Facts) (r result.APIRequests, dropped int) {
 
 // ratesOf returns a step's rates of requests and of ready objects, and their percentage; or nil.
 func ratesOf(f *Facts, thereAt func(*unit) record.Micros) (offered, rateOf, achieved *float64) {
-	asked, there, last := 0, 0, Never
+	asked, there, requests, last := 0, 0, 0, Never
+	for _, s := range f.own {
+		if !s.shared {
+			requests++
+		}
+	}
 	for _, u := range f.ownUnits() {
 		asked++
-		if u.reached(f.there) != Never {
+		if u.reached(u.slot.arrival) != Never {
 			there++
 			last = max(last, thereAt(u))
 		}
 	}
 	loading := f.loaded > f.Start && asked > 0
 	if loading {
-		offered = rate(len(f.own), f.loaded-f.Start)
+		offered = rate(requests, f.loaded-f.Start)
 	}
 	switch {
 	case there > 0 && last > f.Start:
@@ -97,7 +103,7 @@ func rate(n int, t record.Micros) *float64 { return new(result.Round(float64(n)/
 func inFlight(slots []*slot) int {
 	edges := make([]edge, 0, 2*len(slots))
 	for _, s := range slots {
-		if s.onRecord && s.outcome != record.SlotDropped {
+		if s.onRecord && !s.shared && s.outcome != record.SlotDropped {
 			edges = append(edges, edge{s.sent, 1}, edge{s.replied, -1})
 		}
 	}

@@ -45,7 +45,7 @@ func (f objectAccount) shortAt(i, m int, bound record.Micros) record.Micros {
 	} else if o == nil || o.reached(m) == Never {
 		at = f.Start // it was so before the step
 	}
-	if o != nil && o.fell != Never && m == f.there {
+	if o != nil && o.fell != Never && m == u.slot.arrival {
 		at = min(at, o.fell)
 	}
 	if o != nil && o.gone && !f.head.Open {
@@ -59,14 +59,14 @@ func (f objectAccount) shortAt(i, m int, bound record.Micros) record.Micros {
 }
 
 func (f objectAccount) QuantileAt(s slo.SLO, sample Sample) (record.Micros, int) {
-	m, bound := f.of(s.Milestone), record.MicrosOf(s.Within)
+	m, bound := f.find(s.Milestone), record.MicrosOf(s.Within)
 	need := sample.N() - sample.Rank(s.Q) + 1
 	slow := s.Op == slo.Greater || s.Op == slo.GreaterEqual
 	if slow {
 		need = sample.Rank(s.Q)
 	}
 	var moments []record.Micros
-	for i, u := range f.ownUnits() {
+	for i, u := range f.ownOf(m) {
 		took := u.latency(m)
 		reached := took <= f.timeout
 		if reached && s.Op.Holds(took.Seconds(), s.Within.Seconds()) || !reached && slow {
@@ -148,9 +148,9 @@ func (f objectAccount) Explained(s slo.SLO) (least float64, explained bool) {
 		short, _, _ := f.short(s, f.least)
 		return 0, short == 0
 	case slo.Quantile, slo.Mean:
-		m, n := f.of(s.Milestone), 0
+		m, n := f.find(s.Milestone), 0
 		var values []float64
-		for _, u := range f.ownUnits() {
+		for _, u := range f.ownOf(m) {
 			n++
 			if l := f.least(u, m); l <= f.timeout {
 				values = append(values, l.Seconds())
@@ -166,7 +166,7 @@ func (f objectAccount) Explained(s slo.SLO) (least float64, explained bool) {
 			best := f.mostAchieved()
 			return best, s.Op.Holds(best, s.Percent)
 		}
-		if _, _, best := ratesOf(f.Facts, func(u *unit) record.Micros { return u.zero + f.least(u, f.there) }); best != nil {
+		if _, _, best := ratesOf(f.Facts, func(u *unit) record.Micros { return u.zero + f.least(u, u.slot.arrival) }); best != nil {
 			return *best, s.Op.Holds(*best, s.Percent)
 		}
 	}
@@ -184,14 +184,14 @@ func (f objectAccount) mostAchieved() float64 {
 		}
 		for _, o := range s.objects {
 			u := unit{slot: s, object: o, zero: s.zeroOf(o)}
-			l := u.latency(f.there)
-			if l != unreached && u.zero+l >= from && u.zero+f.least(&u, f.there) < to {
+			l := u.latency(s.arrival)
+			if l != unreached && u.zero+l >= from && u.zero+f.least(&u, s.arrival) < to {
 				most++
 			}
 		}
 	}
 	for i, u := range f.ownUnits() {
-		if f.outcomes[i] == unitLost && u.latency(f.there) == unreached {
+		if f.outcomes[i] == unitLost && u.latency(u.slot.arrival) == unreached {
 			most++
 		}
 	}
@@ -211,7 +211,7 @@ func (f objectAccount) Grows(spec *result.Spec, arrivals int) bool {
 	}
 	b := backlogOf(spec, f.Facts, arrivals, func(s *slot, o *object) record.Micros {
 		u := unit{slot: s, object: o, zero: s.zeroOf(o)}
-		switch l := f.least(&u, f.there); {
+		switch l := f.least(&u, s.arrival); {
 		case lost[key{s, o}]:
 			return u.zero
 		case l == unreached:
@@ -231,18 +231,20 @@ func (f objectAccount) short(s slo.SLO, latency func(u *unit, m int) record.Micr
 	if s.Within > 0 {
 		bound = min(bound, record.MicrosOf(s.Within))
 	}
-	m := f.of(s.Milestone)
+	m := f.find(s.Milestone)
 	first = f.End
 	for i := range f.units {
 		u := &f.units[i]
 		took := latency(u, m)
 		late := u.own && took > bound
 		switch {
+		case !f.reaches(u.slot, m):
+			continue
 		case took == unreached && f.outcomes[i] == unitLost:
 			lost++
 			continue
 		case took == unreached || late || u.object.gone && !f.head.Open && !u.slot.released:
-		case m != f.there || f.outcomes[i] == unitReady:
+		case m != u.slot.arrival || f.outcomes[i] == unitReady:
 			continue
 		case f.outcomes[i] == unitLost:
 			lost++

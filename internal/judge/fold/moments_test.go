@@ -17,7 +17,7 @@ import (
 // quantileAtSlowly asks of every moment whether the objective could still be
 // met, with all that is unknown then at its best.
 func quantileAtSlowly(spec *result.Spec, c *Facts, s slo.SLO) record.Micros {
-	m, bound := c.of(s.Milestone), record.MicrosOf(s.Within)
+	m, bound := c.find(s.Milestone), record.MicrosOf(s.Within)
 	moments := []record.Micros{c.End}
 	for _, u := range c.units {
 		zero := u.zero

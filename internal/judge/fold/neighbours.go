@@ -43,12 +43,12 @@ func (f objectAccount) Refused() (n int) {
 }
 
 func (f objectAccount) RefusedObjects(milestone string, own bool) (n int) {
-	m := f.of(milestone)
+	m := f.find(milestone)
 	for i := range f.units {
 		u := &f.units[i]
 		o := u.object
 		switch {
-		case own && !u.own || f.outcomes[i] == unitReady:
+		case own && !u.own || f.outcomes[i] == unitReady || !f.reaches(u.slot, m):
 		case o == nil && u.slot.refused(), o != nil && (o.gone || o.reached(m) == Never && (o.failed || o.reason != "" && o.reason == f.kind.Unplaced)):
 			n++
 		}

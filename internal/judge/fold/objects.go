@@ -22,30 +22,67 @@ type milestones struct {
 	names                []string
 	index                map[string]int
 	created, there, gone int // below 0 for one that the kind does not have
+	// kinds lists the kinds of objects, "" for the main one first; arrivals has the milestone at which each
+	// counts as there. of has the kind of each milestone.
+	kinds        []string
+	arrivals, of []int
 }
 
 func newMilestones(spec *result.Spec) *milestones {
-	m := &milestones{kind: &spec.Kind, index: make(map[string]int)}
+	m := &milestones{kind: &spec.Kind, index: make(map[string]int), kinds: []string{""}}
 	for _, name := range spec.Milestones {
 		m.add(name)
 	}
 	m.created, m.there, m.gone = m.add(spec.Kind.Created), m.add(spec.Kind.There), m.add(spec.Kind.Gone)
+	m.arrivals = []int{m.there}
+	for _, x := range spec.Kind.Milestones {
+		if x.Of == "" {
+			continue
+		}
+		kind := slices.Index(m.kinds, x.Of)
+		if kind < 0 {
+			kind = len(m.kinds)
+			m.kinds, m.arrivals = append(m.kinds, x.Of), append(m.arrivals, -1)
+		}
+		i := m.add(x.Name)
+		if m.of[i] = kind; x.There {
+			m.arrivals[kind] = i
+		}
+	}
 	return m
 }
 
+// kindOf returns the kind of an object by its name.
+func (m *milestones) kindOf(name string) int {
+	of, _, _ := strings.Cut(name, "/")
+	return max(slices.Index(m.kinds, of), 0)
+}
+
+// reaches reports whether objects of a slot should reach a milestone: it is one of their kind. One that nobody has
+// heard of is of the main kind.
+func (m *milestones) reaches(s *slot, milestone int) bool {
+	if milestone < 0 {
+		return s.kind == 0
+	}
+	return m.of[milestone] == s.kind
+}
+
+// behind reports whether a milestone comes after the one at which objects of its kind count as there.
+func (m *milestones) behind(milestone int) bool { return milestone > m.arrivals[m.of[milestone]] }
+
 // add returns the index of a milestone, which may be new, or -1 for "".
 func (m *milestones) add(name string) int {
-	i := m.of(name)
+	i := m.find(name)
 	if i < 0 && name != "" {
 		i = len(m.names)
 		m.index[name] = i
-		m.names = append(m.names, name)
+		m.names, m.of = append(m.names, name), append(m.of, 0)
 	}
 	return i
 }
 
-// of returns the index of a milestone, or -1 for one without news.
-func (m *milestones) of(name string) int {
+// find returns the index of a milestone, or -1 for one without news.
+func (m *milestones) find(name string) int {
 	if i, ok := m.index[name]; ok {
 		return i
 	}
@@ -81,6 +118,9 @@ func (o *object) reached(milestone int) record.Micros {
 // slot is one request and the objects that it asked for.
 type slot struct {
 	name      string
+	kind      int  // of its objects
+	arrival   int  // the milestone at which these count as there
+	shared    bool // its request is another slot's
 	step      int
 	component string
 	units     int
@@ -106,12 +146,12 @@ type slot struct {
 
 // failed reports whether the slot's request was sent and refused, given up, or never answered.
 func (s *slot) failed() bool {
-	return s.onRecord && (s.outcome == record.SlotFailed || s.outcome == record.SlotUnknown)
+	return s.onRecord && !s.shared && (s.outcome == record.SlotFailed || s.outcome == record.SlotUnknown)
 }
 
 // asked reports whether there was a request: a template that writes nothing for a slot asks for nothing.
 func (s *slot) asked() bool {
-	return s.onRecord && (s.units > 0 || s.code != 0 || s.outcome != record.SlotCreated)
+	return s.onRecord && !s.shared && (s.units > 0 || s.code != 0 || s.outcome != record.SlotCreated)
 }
 
 // zeroOf returns an object's time zero: when its request was sent, or should have been by a schedule or a
@@ -243,6 +283,8 @@ func (c *objects) forget(next *fill) []*slot {
 
 func (c *objects) newSlot(name string, step int) *slot {
 	s := &slot{name: name, step: step, intended: Never, sent: Never, replied: Never}
+	s.kind = c.kindOf(name)
+	s.arrival = c.arrivals[s.kind]
 	c.place.byName[name] = s
 	c.place.slots = append(c.place.slots, s)
 	c.own = append(c.own, s)
@@ -260,7 +302,7 @@ func (c *objects) addSlot(step int, open bool, r *record.Slot) {
 		s.step = step // there was news before it was asked for
 		c.own = append(c.own, s)
 	}
-	s.onRecord = true
+	s.onRecord, s.shared = true, r.Shared
 	s.component, s.units, s.iteration = c.intern(r.Component), max(r.Units, 0), r.Iteration
 	s.intended, s.sent, s.replied, s.waited = r.Intended, r.Sent, r.Replied, r.Waited
 	if !open && !r.AtOnce {
@@ -374,7 +416,7 @@ func (c *objects) addObject(e record.Event, r *record.Object) {
 		o.stamp[i] = r.Stamp
 	}
 	switch i {
-	case c.milestones.there:
+	case s.arrival:
 		o.there = true
 	case c.gone:
 		o.gone, o.there = true, false
@@ -395,12 +437,12 @@ func (c *objects) addState(e record.Event, r *record.State) (was string, removed
 		o.where = c.placeOf(r.Place)
 	}
 	o.failed = o.failed || r.Failed
-	if r.Lost == c.kind.There {
+	if r.Lost != "" {
 		o.there = false
-	} else if r.Regained == c.kind.There {
+	} else if r.Regained != "" {
 		o.there = true
 	}
-	switch out := o.failed || r.Lost == c.kind.There; {
+	switch out := o.failed || r.Lost != ""; {
 	case out && o.fell == Never:
 		o.fell = e.T
 	case o.there && !o.failed:

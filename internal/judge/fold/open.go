@@ -161,7 +161,7 @@ func waitsOf(spec *result.Spec, f *Facts) []result.Wait {
 		}
 		onTheWay := -1 // to the first milestone after the last that was reached
 		for m := range f.names {
-			if m == f.gone {
+			if m == f.gone || !f.reaches(u.slot, m) {
 				continue
 			}
 			if t := u.reached(m); t != Never {
@@ -170,7 +170,7 @@ func waitsOf(spec *result.Spec, f *Facts) []result.Wait {
 			} else if onTheWay < 0 { // not every system reports every milestone
 				onTheWay = m
 			}
-			if m == f.there {
+			if m == u.slot.arrival {
 				break
 			}
 		}

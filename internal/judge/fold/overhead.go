@@ -28,7 +28,7 @@ func (s *Phases) add(spec *result.Spec, f *Facts) {
 	if s.By == nil {
 		s.By = make(map[string]*Growth)
 	}
-	started := f.of(spec.Kind.Started)
+	started := f.find(spec.Kind.Started)
 	if started < 0 {
 		started = f.there
 	}

@@ -41,7 +41,7 @@ func (f *Facts) paced(s *Measured, tell func(reason, text string)) {
 		own, _ = strconv.ParseFloat(strings.TrimSuffix(f.head.Pace, "/s"), 64)
 	}
 	for _, w := range n.Waits {
-		from, to := f.of(w.From), f.of(w.To)
+		from, to := f.find(w.From), f.find(w.To)
 		if from < 0 {
 			continue // the request's own answer
 		}
@@ -146,7 +146,7 @@ func slowdownOf(spec *result.Spec, f *Facts) *result.Slowdown {
 		since[i] = f.units[i].sent()
 	}
 	for m, name := range f.names {
-		if m == f.gone {
+		if m == f.gone || f.behind(m) {
 			continue
 		}
 		var ways []stats.Passage
@@ -160,9 +160,6 @@ func slowdownOf(spec *result.Spec, f *Facts) *result.Slowdown {
 			return &result.Slowdown{
 				Milestone: name, For: spec.Kind.Owner(name), After: s.After, Of: s.Of, Before: result.Round(s.Before, 3), Then: result.Round(s.Then, 3),
 			}
-		}
-		if m == f.there {
-			break
 		}
 	}
 	return nil

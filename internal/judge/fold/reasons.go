@@ -68,7 +68,7 @@ func (r *reasons) add(u *unit) *reasonGroup {
 		name, where = o.name, o.where
 		// Containers that are not ready say no more than that the pod is not: warnings of probes do.
 		silent = o.reason == "" || strings.HasPrefix(o.reason, "Not") || o.reason == "ContainersNotReady"
-		aged := r.f.head.Open && o.gone && o.reached(r.f.there) != Never // with arrivals by a schedule
+		aged := r.f.head.Open && o.gone && o.reached(u.slot.arrival) != Never // with arrivals by a schedule
 		switch {
 		case !aged && o.gone && (silent || o.reason == r.spec.Kind.Removing):
 			key = eventKey{r.spec.Kind.Gone, "the object was deleted, but not by this run"}

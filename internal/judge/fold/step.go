@@ -75,16 +75,16 @@ func measure(spec *result.Spec, f *Facts) *Measured {
 
 func (f objectAccount) measure(spec *result.Spec, s *Measured) {
 	if !f.head.Open {
-		s.OfferedRate, s.AchievedRate, f.Achieved = ratesOf(f.Facts, func(u *unit) record.Micros { return u.object.reached(f.there) })
+		s.OfferedRate, s.AchievedRate, f.Achieved = ratesOf(f.Facts, func(u *unit) record.Micros { return u.object.reached(u.slot.arrival) })
 		return
 	}
 	s.Arrivals = arrivalsOf(f.Facts)
 	s.OfferedRate, s.AchievedRate, f.Achieved = arrivalRates(f.Facts, s.Arrivals)
-	s.Backlog = backlogOf(spec, f.Facts, s.Arrivals.Judged, func(_ *slot, o *object) record.Micros {
+	s.Backlog = backlogOf(spec, f.Facts, s.Arrivals.Judged, func(s *slot, o *object) record.Micros {
 		if o == nil {
 			return Never
 		}
-		return o.reached(f.there)
+		return o.reached(s.arrival)
 	})
 }
 
@@ -109,20 +109,20 @@ func countOutcome(o *result.Objects, f unitOutcome) {
 
 // unitOutcomeOf returns what became of an object by the step's end; its time is judged by its own step.
 func unitOutcomeOf(spec *result.Spec, f *Facts, u *unit) unitOutcome {
-	o := u.object
+	o, arrival := u.object, u.slot.arrival
 	switch {
 	case o == nil && u.slot.outcome == record.SlotFailed:
 		return unitCreateFailed // with news of the object its request has succeeded, whatever the answer was
 	case o == nil && u.slot.outcome == record.SlotDropped:
 		return unitDropped
 	case o == nil:
-	case (f.head.Open || u.slot.released) && u.latency(f.there) <= f.timeout:
+	case (f.head.Open || u.slot.released) && u.latency(arrival) <= f.timeout:
 		return unitReady // it is removed as it ages, or was removed as planned
 	case f.awayOf(u).State == record.PlaceGone:
 		return unitLost // with its place, whatever the last news of it said
-	case o.there && (!u.own || u.latency(f.there) <= f.timeout):
+	case o.there && (!u.own || u.latency(arrival) <= f.timeout):
 		return unitReady
-	case (o.there || f.head.Open) && u.latency(f.there) != unreached && f.least(u, f.there) <= f.timeout:
+	case (o.there || f.head.Open) && u.latency(arrival) != unreached && f.least(u, arrival) <= f.timeout:
 		return unitLost // it may have been there in time
 	case o.there || o.failed || o.gone:
 		return unitNeverReady
@@ -159,15 +159,20 @@ func (f objectAccount) parts(samples map[string]Sample) map[string][]Part {
 	}
 	for name, s := range samples {
 		parts[name] = append(parts[name], Part{"", s.Sample})
-		m := f.of(name)
+		m := f.find(name)
 		for _, component := range components {
 			var values []float64
+			n := 0
 			for _, u := range own[component] {
+				if !f.reaches(u.slot, m) {
+					continue
+				}
+				n++
 				if l := u.latency(m); l <= f.timeout {
 					values = append(values, l.Seconds())
 				}
 			}
-			parts[name] = append(parts[name], Part{component, stats.NewSample(values, len(own[component])-len(values))})
+			parts[name] = append(parts[name], Part{component, stats.NewSample(values, n-len(values))})
 		}
 	}
 	return parts

@@ -61,7 +61,7 @@ func (f *Facts) waitsByOwner() (waits map[string][]interval, owners []string) {
 				continue
 			}
 			at := u.object.reached(m)
-			if at == Never && m != f.there {
+			if at == Never && m != u.slot.arrival || !f.reaches(u.slot, m) {
 				continue // some systems do not report every milestone
 			}
 			if !slices.Contains(owners, owner) {
@@ -74,7 +74,7 @@ func (f *Facts) waitsByOwner() (waits map[string][]interval, owners []string) {
 			case !u.object.gone && !u.object.failed && u.object.reason == "":
 				waits[owner] = append(waits[owner], interval{since, f.End, true})
 			}
-			if m == f.there {
+			if m == u.slot.arrival {
 				break
 			}
 		}

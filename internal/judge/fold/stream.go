@@ -130,7 +130,7 @@ func (f requestAccount) parts(map[string]Sample) map[string][]Part {
 	return parts
 }
 
-func (f requestAccount) live(_ []*slot, milestone string, _ int) (l Live) {
+func (f requestAccount) live(_ []*slot, milestone string) (l Live) {
 	l.There, l.P50, l.P99 = f.stream.Live(milestone)
 	return l
 }

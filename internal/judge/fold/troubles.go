@@ -76,7 +76,7 @@ func (c *Troubles) addRequest(r *record.Slot) {
 // addState notes what an object reports of itself. Was is its previous reason, removed says that the run has it
 // removed.
 func (c *Troubles) addState(t record.Micros, r *record.State, was string, removed bool) {
-	if r.Lost == c.known.Kind.There {
+	if r.Lost != "" {
 		switch {
 		case r.Reason == "" || r.Reason != c.known.Kind.Removing:
 			c.observe(result.BreachReadiness, t, "ready objects became unready", r.Object, signature.ReasonText(r.Reason, r.Message)).reports++

@@ -339,8 +339,8 @@ func judgePercent(s slo.SLO, value float64) judgement {
 
 func (v *verdicts) latencies(s slo.SLO) judgement {
 	sample, ok := v.f.Samples[s.Milestone]
-	if v.step.Account().Intended == 0 && v.step.APIRequests.N > 0 {
-		return passed() // its objects have no milestones
+	if v.step.APIRequests.N > 0 && (v.step.Account().Intended == 0 || v.f.Elsewhere(s.Milestone)) {
+		return passed() // its objects do not have the milestone
 	}
 	if !ok || sample.N() == 0 {
 		return inconclusive("%s: nothing of the step could be judged", s)
@@ -405,12 +405,12 @@ func (v *verdicts) all(s slo.SLO) judgement {
 		broken.What = s.String() + ": " + v.many(short) + " did not reach it"
 		return judgement{slo.Fail, broken}
 	case short > 0:
-		broken.What = fmt.Sprintf("%s: %d of %d did not reach it", s, short, v.step.Asked)
+		broken.What = fmt.Sprintf("%s: %d of %d did not reach it", s, short, v.f.Of(s.Milestone))
 		return judgement{slo.Fail, broken}
 	case lost > 0 && f.Account.Streams():
 		return inconclusive("%s: what became of %s is unknown", s, v.many(lost))
 	case lost > 0:
-		return inconclusive("%s: the state of %d of %d is unknown", s, lost, v.step.Asked)
+		return inconclusive("%s: the state of %d of %d is unknown", s, lost, v.f.Of(s.Milestone))
 	}
 	return passed()
 }

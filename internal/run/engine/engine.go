@@ -280,7 +280,9 @@ func (r *run) countOutcome(slot *record.Slot) {
 func (r *run) count(slot *record.Slot) {
 	r.status.Unasked -= slot.Units
 	failed := slot.Outcome == record.SlotFailed || slot.Outcome == record.SlotUnknown
-	r.errors.add(failed)
+	if !slot.Shared {
+		r.errors.add(failed)
+	}
 	if failed {
 		r.refused += slot.Units
 	}
