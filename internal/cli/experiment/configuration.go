@@ -10,7 +10,6 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/plan"
-	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 	"plimsoll.dev/plimsoll/internal/text/size"
@@ -63,7 +62,7 @@ func (x *experimentCommand) variables(p *process.Process, w *workload.Workload) 
 	}
 	w.Measure(c)
 	if len(x.plan.Goals) == 0 {
-		x.plan.Goals = strictyaml.Ordered[[]string]{{Key: w.Goals[0].Key, Value: slices.Concat(w.Goals[0].Value, kubeburner.Thresholds(c))}}
+		x.plan.Goals = strictyaml.Ordered[[]string]{{Key: w.Goals[0].Key, Value: slices.Concat(w.Goals[0].Value, c.Thresholds(func(string) bool { return true }))}}
 	}
 	if x.plan.Axis.Name != workload.AxisJobs {
 		return nil

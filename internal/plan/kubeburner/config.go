@@ -8,7 +8,6 @@ package kubeburner
 
 import (
 	"reflect"
-	"slices"
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
@@ -23,8 +22,7 @@ type Config struct {
 	Jobs             []Job             `yaml:"jobs"`
 	MetricsEndpoints []MetricsEndpoint `yaml:"metricsEndpoints"`
 
-	UUID     string `yaml:"-"`          // of the run, given by the caller
-	Measured string `yaml:"-" json:"-"` // the run's measurement, podLatency for ""
+	UUID string `yaml:"-"` // of the run, given by the caller
 
 	env map[string]string // for object templates
 
@@ -330,12 +328,4 @@ func summarised(value reflect.Value) any {
 	default:
 		return v.Interface()
 	}
-}
-
-// Measures returns the measurement of a job, "" if it asks for none.
-func (c *Config) Measures(j *Job) string {
-	if slices.ContainsFunc(slices.Concat(c.Global.Measurements, j.Measurements), func(m Measurement) bool { return m.Name == c.measured() }) {
-		return c.measured()
-	}
-	return ""
 }

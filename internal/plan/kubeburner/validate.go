@@ -1,11 +1,7 @@
 package kubeburner
 
 import (
-	"cmp"
-	"fmt"
 	"regexp"
-	"slices"
-	"strings"
 
 	"plimsoll.dev/plimsoll/internal/plan/settings"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
@@ -179,23 +175,6 @@ func (v *validator) indexer(path string, x Indexer) {
 	}
 }
 
-// conditions lists a threshold's possible conditions, nil for any: a misspelt one would never fire.
-func conditions(measurement string) []string {
-	switch measurement {
-	case "podLatency":
-		return []string{"PodScheduled", "PodReadyToStartContainers", "Initialized", "ContainersStarted", "ContainersReady", "Ready"}
-	case "vmiLatency":
-		return []string{"VMICreated", "VMIPending", "VMIScheduling", "VMIScheduled", "VMIRunning", "VMReady", "PodCreated", "PodPodScheduled", "PodPodReadyToStartContainers", "PodInitialized", "PodContainersReady"}
-	case "jobLatency":
-		return []string{"StartTime", "Complete"}
-	case "dataVolumeLatency":
-		return []string{"Bound", "Running", "Ready"}
-	case "nodeLatency":
-		return []string{"MemoryPressure", "DiskPressure", "PIDPressure", "Ready"}
-	}
-	return nil
-}
-
 func (v *validator) measurements(path string, measurements []Measurement) {
 	for i, m := range measurements {
 		for k, t := range m.Thresholds {
@@ -245,7 +224,7 @@ func fill[T comparable](c *Config, path string, value *T, byDefault T) {
 // differ without them, and those that it only notes. Both are in the order of lines, with hints where
 // something helps.
 func Served(c *Config) (refused, noted []strictyaml.Problem) {
-	u := &served{Validation: strictyaml.Validation{At: c.positions}, measured: c.measured()}
+	u := &served{Validation: strictyaml.Validation{At: c.positions}}
 	g := &c.Global
 	u.says("global.requestTimeout", "a request is tried again until the cluster has not answered for a minute")
 	u.says("global.timeout", "it is the default of maxWaitTimeout, and does not end the run")
@@ -270,7 +249,6 @@ func Served(c *Config) (refused, noted []strictyaml.Problem) {
 type served struct {
 	strictyaml.Validation // problems that are refused
 	noted                 []strictyaml.Problem
-	measured              string
 }
 
 func (u *served) sorted(list []strictyaml.Problem) []strictyaml.Problem {
@@ -297,36 +275,13 @@ func (u *served) says(path, instead string) { u.takes(u.At.Has(path), path, inst
 func (u *served) measurements(path string, list []Measurement) {
 	for i, m := range list {
 		path := strictyaml.Index(path, i)
-		hint := "every run measures its pods"
-		if u.measured != podLatency {
-			hint = "of one kind of objects a run has the latencies, and here these are of " + u.measured
+		_, measured := MeasuredKind(m.Name)
+		u.refuses(!measured, path+".name", m.Name+" is not measured", "")
+		for k, t := range m.Thresholds {
+			u.takes(t.ConditionType == lost, strictyaml.Index(path+".thresholds", k)+".conditionType", "a claim that is lost is never bound, and the run fails")
 		}
-		u.refuses(m.Name != u.measured, path+".name", m.Name+" is not measured", hint)
 		u.takes(m.QuantilesIndexer+m.TimeseriesIndexer != "", path+".quantilesIndexer", "nothing is sent to an indexer: the run's directory has all that was recorded")
 	}
-}
-
-const podLatency = "podLatency" // the measurement of a run by default
-
-func (c *Config) measured() string { return cmp.Or(c.Measured, podLatency) }
-
-// Asks returns the only measurement that a configuration asks for, "" if there are several or none.
-func (c *Config) Asks() (name string) {
-	for _, m := range c.allMeasurements() {
-		if name != "" && m.Name != name {
-			return ""
-		}
-		name = m.Name
-	}
-	return name
-}
-
-func (c *Config) allMeasurements() []Measurement {
-	all := slices.Clone(c.Global.Measurements)
-	for i := range c.Jobs {
-		all = append(all, c.Jobs[i].Measurements...)
-	}
-	return all
 }
 
 func (u *served) job(path string, j *Job) {
@@ -353,29 +308,4 @@ func (u *served) job(path string, j *Job) {
 		}
 		u.takes(j.JobType == Delete && o.WaitOptions.Asks(), path+".waitOptions", "a delete job waits for the end of its objects")
 	}
-}
-
-// Thresholds returns the objectives for the thresholds of the run's measurement.
-func Thresholds(c *Config) (list []string) {
-	for _, m := range c.allMeasurements() {
-		for _, t := range m.Thresholds {
-			if m.Name == c.measured() {
-				list = append(list, objective(m.Name, t))
-			}
-		}
-	}
-	return slices.Compact(list)
-}
-
-func objective(of string, t Threshold) string {
-	figure := map[string]string{"Avg": "mean", "Max": "max"}[t.Metric]
-	figure = cmp.Or(figure, strings.ToLower(t.Metric))
-	milestone := t.ConditionType
-	if of == podLatency && milestone == "PodScheduled" {
-		milestone = "Scheduled"
-	}
-	if rest, ok := strings.CutPrefix(milestone, "PodPod"); ok { // of a machine's pod
-		milestone = "Pod" + rest
-	}
-	return fmt.Sprintf("%s %s <= %s", milestone, figure, t.Threshold)
 }

@@ -95,33 +95,24 @@ func (w *Workload) Texts(given map[string]string) map[string]string {
 	return texts
 }
 
-// kindOf finds the kinds in an object template, as authors mostly write them.
-var kindOf = regexp.MustCompile(`(?m)^kind:\s*["']?([A-Za-z]+)`)
-
-// Measure makes the run follow the objects of the configuration's one measurement, unless the target does.
+// Measure makes the run follow the objects of the configuration's measurements, beside its pods.
 func (w *Workload) Measure(c *kubeburner.Config) {
-	name := c.Asks()
-	if !w.AsItIs || name == "" || w.Target.Measured == nil {
+	if !w.AsItIs || w.Target.Measured == nil {
 		return
 	}
-	var kinds []string
-	for i := range c.Jobs {
-		for _, o := range c.Jobs[i].Objects {
-			text, err := fs.ReadFile(w.files, path.Clean(o.ObjectTemplate))
-			if err != nil {
-				continue // compiling the templates reports it
-			}
-			for _, m := range kindOf.FindAllSubmatch(text, -1) {
-				kinds = append(kinds, string(m[1]))
+	w.Beside = nil
+	names := c.Measured(nil)
+	objectives := []string{"all " + w.Target.Kind.There}
+	for _, name := range names {
+		for i, followed := range w.Target.Measured(name) {
+			w.Beside = append(w.Beside, followed)
+			if all := followed.Kind(w.Target.Kind).There; i == 0 { // the others follow what becomes of its objects
+				objectives = append(objectives, "all "+all)
 			}
 		}
 	}
-	followed := w.Target.Measured(name, kinds)
-	if followed == nil {
-		return
+	w.Goals = strictyaml.Ordered[[]string]{{Key: "ready", Value: append(objectives, "errors <= 0%")}}
+	if len(objectives) > 1 && !slices.Contains(names, kubeburner.PodLatency) {
+		w.Primary = strings.TrimPrefix(objectives[1], "all ") + " p50"
 	}
-	w.Followed, w.measured, c.Measured = followed, name, name
-	there := w.kind().There
-	w.Goals = strictyaml.Ordered[[]string]{{Key: "ready", Value: []string{"all " + there, "errors <= 0%"}}}
-	w.Primary = there + " p50"
 }

@@ -47,13 +47,13 @@ type Workload struct {
 	Hold        time.Duration `yaml:"hold" default:"10s" range:"0s.."`
 	StepTimeout time.Duration `yaml:"stepTimeout" default:"5m" range:"0s.."`
 
-	AsItIs   bool     `yaml:"-"` // keeps the rates, pauses and waits of the configuration
-	Target   Target   `yaml:"-"`
-	Followed Followed `yaml:"-"` // holds what the target read from Objects, nil for nothing
+	AsItIs   bool       `yaml:"-"` // keeps the rates, pauses and waits of the configuration
+	Target   Target     `yaml:"-"`
+	Followed Followed   `yaml:"-"` // holds what the target read from Objects, nil for nothing
+	Beside   []Followed `yaml:"-"` // holds what a configuration's measurements follow beside the target's own kind
 
 	positions *strictyaml.Positions
 	files     fs.FS
-	measured  string // the measurement of Followed
 	secrets   *redact.Secrets
 }
 
@@ -68,10 +68,10 @@ type Target struct {
 	Settings func() settings.Own `json:"-"`
 	// Objects returns a new description for objects: in a workload; nil if the target chooses what to follow.
 	Objects func() Followed `json:"-"`
-	// Measured returns what to follow for a measurement of objects of one of these kinds, nil for unknown.
-	Measured func(measurement string, kinds []string) Followed `json:"-"`
-	Takes    map[string]string                                 // maps flags that only some targets know to their effect here; "" for the usual one
-	Renews   string                                            // the word under fresh: that makes the system again for each step, "" if nothing does
+	// Measured returns what to follow for a measurement, its objects first, or nothing.
+	Measured func(measurement string) []Followed `json:"-"`
+	Takes    map[string]string                   // maps flags that only some targets know to their effect here; "" for the usual one
+	Renews   string                              // the word under fresh: that makes the system again for each step, "" if nothing does
 	// Programs, Files and Directories list the parameters that name those: local programs, files to read, and
 	// directories to write to, joined by +.
 	Programs, Files, Directories []string
@@ -82,6 +82,8 @@ type Target struct {
 type Followed interface {
 	// Kind returns the kind of these things on a target with a kind of its own, base.
 	Kind(base record.ObjectKind) record.ObjectKind
+	// Join adds these things to a kind, beside the objects that it has.
+	Join(kind record.ObjectKind) record.ObjectKind
 	// Check adds its mistakes.
 	Check(v *strictyaml.Validation, w *Workload)
 }
@@ -318,10 +320,14 @@ func (w *Workload) KindOn(axis string) record.ObjectKind {
 }
 
 func (w *Workload) kind() record.ObjectKind {
+	kind := w.Target.Kind
 	if w.Followed != nil {
-		return w.Followed.Kind(w.Target.Kind)
+		kind = w.Followed.Kind(kind)
 	}
-	return w.Target.Kind
+	for _, f := range w.Beside {
+		kind = f.Join(kind)
+	}
+	return kind
 }
 
 // Param returns a parameter by name. For a missing one it returns an *UnknownError.
@@ -353,9 +359,6 @@ func (w *Workload) Config(p Params, uuid string) (*kubeburner.Config, error) {
 		maps.DeleteFunc(in.Env, func(name, _ string) bool { return p.data[name] == nil })
 	}
 	c, err := kubeburner.Load(w.files, w.ConfigFile, in)
-	if err == nil {
-		c.Measured = w.measured
-	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, strictyaml.Join([]strictyaml.Problem{w.positions.Problem("config", "there is no file %q beside it", w.ConfigFile)})
 	}

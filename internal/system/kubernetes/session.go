@@ -57,7 +57,7 @@ func (s *session) load() prepared.Workload {
 		named = axis.Means
 	}
 	l := prepared.Workload{
-		Axis: named, Objects: described.Of(s.Workload), Progress: s.Progress, Variant: s.variant, Arms: make(map[string]prepared.Variant), RunID: s.Run, UUID: s.UUID, Namespace: s.namespace, Component: s.Workload.ComponentOf, AsItIs: s.Workload.AsItIs,
+		Axis: named, Objects: described.Of(s.Workload), Beside: described.Beside(s.Workload), Progress: s.Progress, Variant: s.variant, Arms: make(map[string]prepared.Variant), RunID: s.Run, UUID: s.UUID, Namespace: s.namespace, Component: s.Workload.ComponentOf, AsItIs: s.Workload.AsItIs,
 		Abandon: s.private, CanaryInterval: labCanary, NormalEvents: s.Plan.NormalEvents, Images: s.real,
 		Places:  s.lab != nil && s.lab.Spec().RealNode,
 		PodLife: time.Duration(s.Plan.Axis.Life), Follow: time.Duration(s.Plan.StepTimeout),
@@ -320,7 +320,7 @@ func (s *session) try(ctx context.Context, v prepared.Variant, l *survey.Assessm
 func demandOf(r system.Request, machines *virt.Machines, v prepared.Variant) (survey.Demand, error) {
 	d := survey.Demand{
 		Variant: v, RunID: r.Run, UUID: r.UUID, Axis: ceiling.Axis{Name: observe.AxisPodsPerNode, Unit: "pods/node"}, ToLoad: !r.ToRead, AsItIs: r.Workload != nil && r.Workload.AsItIs,
-		Objects: described.Of(r.Workload), Beyond: machines.Rights(v.Params),
+		Objects: described.Of(r.Workload), Beside: described.Beside(r.Workload), Beyond: machines.Rights(v.Params),
 	}
 	if r.Workload == nil {
 		return d, nil

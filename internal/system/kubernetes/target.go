@@ -75,14 +75,17 @@ func (s *session) openTarget(ctx context.Context, load prepared.Workload, rec sy
 			return nil, err
 		}
 	}
-	if t.population.Rendering, err = create.Render(load.Variant, ids, mapper, load.Objects, nodes); err != nil {
+	if t.population.Rendering, err = create.Render(load.Variant, ids, mapper, load.Objects, load.Beside, nodes); err != nil {
 		return nil, err
 	}
 	for name, v := range load.Arms {
-		if t.arms[name], err = create.Render(v, ids, mapper, load.Objects, nodes); err != nil {
+		if t.arms[name], err = create.Render(v, ids, mapper, load.Objects, load.Beside, nodes); err != nil {
 			return nil, fmt.Errorf("arm %s: %w", name, err)
 		}
 	}
+	load.Beside = slices.DeleteFunc(load.Beside, func(o *described.Objects) bool { // the cluster may not know their kind
+		return !slices.ContainsFunc(t.renderings(), func(r *create.Rendering) bool { return r.Makes(o.Resources[0].Kind) })
+	})
 	t.ageing = &follow.Ageing{Run: t.Run}
 	var caller follow.Caller
 	caller, t.drain = s.machines.Open(t.Run, func(namespace string) bool { return t.watch.Namespaces.Has(namespace) }, c.host.Log)
@@ -333,9 +336,9 @@ func (t *Target) raise(ctx context.Context, level system.Level, nodes, others in
 		Send: func(ctx context.Context, i int) record.Slot { return t.sender.Send(ctx, load.Slots[i]) },
 	}
 	if t.Load.AsItIs {
-		batch = t.sender.Script(&t.population, &load, t.settled, func() int { return t.watch.Followed.Progress().Left }, t.watch.Namespaces.Has).Batch(load.Units, batch.Spread)
+		batch = t.sender.Script(&t.population, &load, t.settled, func() int { return t.watch.Followed.Progress().Left }, t.watch.Namespaces.Has).Batch(load.Units+load.Beside, batch.Spread)
 	}
-	t.population.Units += load.Units
+	t.population.Units, t.population.Beside = t.population.Units+load.Units, t.population.Beside+load.Beside
 	t.watch.Followed.Expect(t.population.Units)
 	if level.Span > 0 {
 		t.ageing.Begin(t.watch.Watching, t.remover.DeleteAged)

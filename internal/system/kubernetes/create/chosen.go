@@ -291,14 +291,19 @@ func (m *Maker) patch(iteration int) (contentType string, body []byte, err error
 func (s *Sender) ask(ctx context.Context, p PlannedSlot) record.Slot {
 	about, o := p.asking.about, &p.maker.job.Objects[p.maker.index]
 	deletes := p.maker.job.JobType == kubeburner.Delete
-	if replaces := deletes || p.maker.job.JobType == kubeburner.Patch || o.Replaces(); replaces && s.holdings.filled(about.slot) {
-		s.Emit(&record.Release{Slots: []string{about.slot}, Renewed: true}) // before the first pod is replaced or removed
+	filled := s.holdings.slotsOf(p.maker.chooses.kind, about)
+	if replaces := deletes || p.maker.job.JobType == kubeburner.Patch || o.Replaces(); replaces && len(filled) > 0 {
+		s.Emit(&record.Release{Slots: filled, Renewed: true}) // before the first pod is replaced or removed
 	}
 	if p.asking.units > 0 && s.objects != nil {
 		s.objects.Begin(about.slot)
 	}
+	_, further := p.asking.slots()
+	s.watch.Begin(further)
+	begin := s.Clock.Now()
 	slot := s.create(ctx, &p.asking.manifest, s.componentOf(p))
 	slot.Iteration = p.Iteration
+	slot.Before = p.asking.shared(slot, begin, s.Clock.Now(), nil)
 	switch {
 	case slot.Outcome != record.SlotCreated:
 		p.asking.of.unasked(about.uid)
@@ -314,9 +319,7 @@ func (s *Sender) ask(ctx context.Context, p PlannedSlot) record.Slot {
 	case o.KubeVirtOp != "stop":
 		return slot
 	}
-	if about.slot != "" {
-		s.release(s.holdings.release(about.slot))
-	}
+	s.release(s.holdings.release(filled, deletes))
 	return slot
 }
 

@@ -25,50 +25,81 @@ type Holdings struct {
 	actors         *follow.Actors
 	mu             sync.Mutex
 	spaces, strays map[string]bool
-	collections    map[string]bool // of all strays so far
-	units          map[string]int  // objects in each slot, where a configuration runs as it stands
-	released       int             // objects that the run removed since the target was last empty
+	collections    map[string]bool    // of all strays so far
+	slots          map[string]filling // by name, where a configuration runs as it stands
+	released       int                // objects that the run removed since the target was last empty
+}
+
+// filling holds the number of objects in a slot, and the further slots of its request, each of one object.
+type filling struct {
+	units   int
+	further []string
 }
 
 // NewHoldings returns the holdings of a run that has made nothing yet.
 func NewHoldings(common *prepared.Run, actors *follow.Actors) *Holdings {
-	return &Holdings{Run: common, actors: actors, spaces: make(map[string]bool), strays: make(map[string]bool), collections: make(map[string]bool), units: make(map[string]int)}
+	return &Holdings{Run: common, actors: actors, spaces: make(map[string]bool), strays: make(map[string]bool), collections: make(map[string]bool), slots: make(map[string]filling)}
 }
 
-func (h *Holdings) fill(slot string, units int) {
+func (h *Holdings) fill(slot string, units int, further []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.units[slot] = units
+	h.slots[slot] = filling{units, append(h.slots[slot].further, further...)}
 }
 
 // filled reports whether the run has made the objects of a slot, and not removed them.
 func (h *Holdings) filled(slot string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.units[slot] > 0
+	return h.slots[slot].units > 0
 }
 
-// release notes that the run has emptied a slot, and returns it if it was filled.
-func (h *Holdings) release(slot string) (slots []string) {
+// slotsOf returns the slots of an object that the run has made and not removed.
+func (h *Holdings) slotsOf(kind string, of target) (slots []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if n, filled := h.units[slot]; filled {
-		h.released += n
-		delete(h.units, slot)
-		slots = append(slots, slot)
+	for _, name := range []string{of.slot, kind + "/" + api.ObjectName(of.namespace, of.name)} {
+		if _, filled := h.slots[name]; filled {
+			slots = append(slots, name)
+		}
 	}
 	return slots
+}
+
+// release notes that the run has emptied slots, and returns them with those of the same requests. What else a
+// machine has stays unless it is deleted.
+func (h *Holdings) release(slots []string, deleted bool) (released []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, slot := range slots {
+		released = append(released, h.empty(slot, deleted)...)
+	}
+	return released
+}
+
+// empty empties a slot. The caller holds mu.
+func (h *Holdings) empty(slot string, deleted bool) (released []string) {
+	f := h.slots[slot]
+	if delete(h.slots, slot); f.units > 0 {
+		h.released, released = h.released+f.units, []string{slot}
+	}
+	for _, name := range f.further {
+		if deleted || strings.HasPrefix(name, machine+"/") {
+			h.released, released = h.released+1, append(released, name)
+		} else {
+			h.slots[slot] = filling{0, append(h.slots[slot].further, name)}
+		}
+	}
+	return released
 }
 
 // releaseSpace notes that the run has removed a namespace, and returns its slots.
 func (h *Holdings) releaseSpace(namespace string) (slots []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for slot, n := range h.units {
-		if strings.HasPrefix(slot, namespace+"/") {
-			h.released += n
-			delete(h.units, slot)
-			slots = append(slots, slot)
+	for slot := range h.slots {
+		if strings.Contains("/"+slot, "/"+namespace+"/") {
+			slots = append(slots, h.empty(slot, true)...)
 		}
 	}
 	return slots
@@ -85,7 +116,7 @@ func (h *Holdings) Released() int {
 func (h *Holdings) Forget() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	clear(h.units)
+	clear(h.slots)
 	h.released = 0
 }
 

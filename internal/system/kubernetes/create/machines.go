@@ -35,6 +35,9 @@ func (m *Maker) call(ctx context.Context, s *Sender, a *asking, iteration int) e
 		}
 		if t.slot != "" && !s.holdings.filled(t.slot) {
 			a.slot, a.units, a.grouped = t.slot, 1, s.objects == nil
+			if m.all.follows(machine) {
+				a.beside = []beside{{machine, t.name}}
+			}
 		}
 		a.answered = func([]byte) { s.started(a) }
 	case o.KubeVirtOp == "stop" && force:
@@ -63,7 +66,10 @@ func (m *Maker) call(ctx context.Context, s *Sender, a *asking, iteration int) e
 func (m *Maker) migrate(a *asking, iteration int) {
 	of := a.about
 	a.begins, a.units, a.method = false, 0, http.MethodPost
-	a.kind, a.name = "VirtualMachineInstanceMigration", fmt.Sprintf("%s-%s-%d", of.name, m.job.Name, iteration)
+	a.kind, a.name = migration, fmt.Sprintf("%s-%s-%d", of.name, m.job.Name, iteration)
+	if m.all.follows(migration) {
+		a.beside = []beside{{migration, a.name}}
+	}
 	a.path = api.Collection(schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachineinstancemigrations"}, of.namespace)
 	a.body, _ = json.Marshal(map[string]any{
 		"apiVersion": "kubevirt.io/v1", "kind": a.kind, "spec": map[string]any{"vmiName": of.name},
@@ -106,7 +112,8 @@ func (s *Sender) started(a *asking) {
 	if a.units == 0 {
 		return
 	}
-	s.holdings.fill(a.about.slot, a.units)
+	_, further := a.slots()
+	s.holdings.fill(a.about.slot, a.units, further)
 	if a.grouped {
 		s.followed.ExpectMade(a.units)
 	}

@@ -26,7 +26,7 @@ func askedOf(t *testing.T, o kubeburner.Object, handler http.HandlerFunc) (*part
 	t.Helper()
 	common, sink := kubetest.RunOn(t, handler)
 	sender := senderOf(t, common)
-	sender.holdings.fill("ns/vm", 1)
+	sender.holdings.fill("ns/vm", 1, nil)
 	job := &kubeburner.Job{Name: "j", JobType: kubeburner.KubeVirt, Objects: []kubeburner.Object{o}}
 	machines := &meta.RESTMapping{Resource: schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}, Scope: meta.RESTScopeNamespace}
 	p := &part{to: 1, chooses: &Maker{job: job, ids: prepared.Identity{UUID: "id", Run: "run1"}, chooses: &choice{kind: "VirtualMachine", resource: machines}},

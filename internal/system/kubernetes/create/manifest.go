@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
+	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/described"
@@ -42,12 +43,53 @@ type manifest struct {
 	contentType string
 	units       int // pods that it asks for
 	slot        string
+	beside      []beside
 	grouped     bool   // the pods have names of their own
 	latency     string // the annotation of a planted start latency, "" for none
 	begins      bool   // says that it is a request, by method, to an object that was set up
 	method      string
 	answered    func(body []byte) // takes the object after the request, or nil
 	contended   bool              // says that a refusal as unprocessable may be one of an overtaken request
+}
+
+// beside is an object that a manifest asks for and that is followed beside pods.
+type beside struct{ kind, name string }
+
+// slots returns the number of objects in the manifest's own slot, and the further slots that it asks for.
+func (m *manifest) slots() (units int, further []string) {
+	units = m.units
+	for _, b := range m.beside {
+		if slot := b.kind + "/" + api.ObjectName(m.namespace, b.name); slot == m.slot {
+			units = 1
+		} else {
+			further = append(further, slot)
+		}
+	}
+	return units, further
+}
+
+// shared returns the record of the further slots that a request asks for, after those before it.
+func (m *manifest) shared(of record.Slot, begin, now record.Micros, before *record.Slot) *record.Slot {
+	_, further := m.slots()
+	for _, name := range further {
+		before = &record.Slot{
+			Slot: name, Component: of.Component, Units: 1, Shared: true, Iteration: of.Iteration, Replica: of.Replica,
+			Intended: begin, Sent: begin, Replied: now, Code: of.Code, Outcome: of.Outcome, Error: of.Error, Before: before,
+		}
+	}
+	return before
+}
+
+// Kinds of objects that requests for machines concern.
+const (
+	disk      = "DataVolume"
+	machine   = "VirtualMachine"
+	migration = "VirtualMachineInstanceMigration"
+)
+
+// follows reports whether objects of a kind that the run asks for are followed beside pods.
+func (r *Rendering) follows(kind string) bool {
+	return r != nil && slices.ContainsFunc(r.beside, func(o *described.Objects) bool { return o.Changes == "" && o.Resources[0].Kind == kind })
 }
 
 // Maker makes the manifests of one entry of a job's objects.
@@ -71,6 +113,7 @@ type Maker struct {
 	chooses   *choice    // the objects that it changes instead of making any, or nil
 
 	units    int
+	beside   []beside // in its first iteration
 	pods     []corev1.PodSpec
 	latency  bool // plants start latencies
 	onlyPods bool // makes nothing else
@@ -119,7 +162,7 @@ func (r *Rendering) newMaker(job *kubeburner.Job, jobIndex, index, first int, te
 		if made.namespace != sample.Namespace && !slices.Contains(m.elsewhere, gvk) {
 			m.elsewhere = append(m.elsewhere, gvk)
 		}
-		m.units += made.units
+		m.units, m.beside = m.units+made.units, append(m.beside, made.beside...)
 		m.onlyPods = m.onlyPods && made.kind == "Pod"
 		m.latency = m.latency || made.latency != ""
 		if spec := PodSpecOf(typed); spec != nil {
@@ -261,6 +304,7 @@ func (m *Maker) manifest(doc map[string]any, typed runtime.Object, index int, s 
 			made.latency = template[api.AnnotationStartLatency]
 		}
 	}
+	made.beside = m.besideOf(doc)
 	made.slot = m.slotOf(&made, index, s)
 	if typed != nil {
 		made.contentType = api.ProtobufType
@@ -270,6 +314,25 @@ func (m *Maker) manifest(doc map[string]any, typed runtime.Object, index int, s 
 		made.body, err = json.Marshal(doc)
 	}
 	return made, err
+}
+
+// besideOf returns the objects that a document asks for, itself or as disks of a machine, and that are followed:
+// a machine that does not run at once is asked for by whoever starts it.
+func (m *Maker) besideOf(doc map[string]any) (list []beside) {
+	u := unstructured.Unstructured{Object: doc}
+	kind := u.GetKind()
+	if pods, _ := kubeburner.PodsOf(doc); m.all.follows(kind) && (kind != machine || pods > 0) {
+		list = append(list, beside{kind, u.GetName()})
+	}
+	if kind == machine && m.all.follows(disk) {
+		disks, _, _ := unstructured.NestedSlice(doc, "spec", "dataVolumeTemplates")
+		for _, d := range disks {
+			if template, ok := d.(map[string]any); ok {
+				list = append(list, beside{disk, (&unstructured.Unstructured{Object: template}).GetName()})
+			}
+		}
+	}
+	return list
 }
 
 // slotOf names a manifest's slot: the object's name, after its kind where it is not counted.
@@ -311,6 +374,10 @@ func (m *Maker) makeFast(s kubeburner.Slot) ([]manifest, error) {
 		out := f.sample
 		numbers := strings.NewReplacer(f.iteration, strconv.Itoa(s.Iteration), f.replica, strconv.Itoa(s.Replica))
 		out.name = numbers.Replace(out.name)
+		out.beside = slices.Clone(out.beside)
+		for i := range out.beside {
+			out.beside[i].name = numbers.Replace(out.beside[i].name)
+		}
 		if out.namespace != "" {
 			out.namespace = cmp.Or(numbers.Replace(f.namespace), s.Namespace)
 		}

@@ -20,7 +20,7 @@ import (
 func makerFor(t *testing.T, job *kubeburner.Job, template *kubeburner.Template, mapper meta.RESTMapper, objects *described.Objects) (*Maker, error) {
 	t.Helper()
 	v := prepared.Variant{Config: &kubeburner.Config{Jobs: []kubeburner.Job{*job}}, Templates: [][]*kubeburner.Template{{template}}}
-	r, err := Render(v, prepared.Identity{UUID: "u", Run: "r"}, mapper, objects, nil)
+	r, err := Render(v, prepared.Identity{UUID: "u", Run: "r"}, mapper, objects, nil, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -94,12 +94,16 @@ func TestNamesLeadNowhere(t *testing.T) {
 	}
 }
 
+// disks follows DataVolumes beside pods.
+var disks = []*described.Objects{{Resources: []described.Resource{{Name: "disk", APIVersion: "cdi.kubevirt.io/v1beta1", Kind: "DataVolume"}}}}
+
 // A threshold over nothing would hold: kube-burner lets it pass.
-func TestThresholdsOfNoPods(t *testing.T) {
+func TestThresholdsOfNothing(t *testing.T) {
 	t.Parallel()
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "Pod"}, meta.RESTScopeNamespace)
 	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
+	of := []kubeburner.Measurement{{Name: "dataVolumeLatency", Thresholds: []kubeburner.Threshold{{ConditionType: "Ready", Metric: "P99", Threshold: 5e9}}}}
 	bound := []kubeburner.Measurement{{Name: "podLatency", Thresholds: []kubeburner.Threshold{{ConditionType: "Ready", Metric: "P99", Threshold: 5e9}}}}
 	for _, tt := range []struct {
 		why, kind    string
@@ -111,16 +115,106 @@ func TestThresholdsOfNoPods(t *testing.T) {
 		{"none of them", "Pod", 0, bound, true},
 		{"what is no pod", "ConfigMap", 1, bound, true},
 		{"what is no pod, and no threshold", "ConfigMap", 1, nil, false},
+		{"pods, and a threshold of disks", "Pod", 1, of, true},
 	} {
 		template, err := kubeburner.CompileTemplate("t", "apiVersion: v1\nkind: "+tt.kind+"\nmetadata: {name: a}\n", kubeburner.TemplateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		c := &kubeburner.Config{Global: kubeburner.Global{Measurements: tt.measurements}, Jobs: []kubeburner.Job{{Name: "j", Namespace: "ns", Objects: []kubeburner.Object{{Replicas: tt.replicas}}}}}
-		_, err = Render(prepared.Variant{Config: c, Templates: [][]*kubeburner.Template{{template}}}, prepared.Identity{UUID: "u", Run: "r"}, mapper, nil, nil)
+		_, err = Render(prepared.Variant{Config: c, Templates: [][]*kubeburner.Template{{template}}}, prepared.Identity{UUID: "u", Run: "r"}, mapper, nil, disks, nil)
 		if (err != nil) != tt.refused || err != nil && !strings.Contains(err.Error(), "Ready p99 <= 5s") {
 			t.Errorf("%s: %v", tt.why, err)
 		}
+	}
+}
+
+// A manifest asks for a slot of each followed object: of the pods that it makes, of itself, and of its disks.
+func TestSlotsBesidePods(t *testing.T) {
+	t.Parallel()
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for _, gvk := range []schema.GroupVersionKind{{Group: "kubevirt.io", Version: "v1", Kind: "VirtualMachine"}, {Group: "cdi.kubevirt.io", Version: "v1beta1", Kind: "DataVolume"}, {Version: "v1", Kind: "ConfigMap"}} {
+		mapper.Add(gvk, meta.RESTScopeNamespace)
+	}
+	machines := &described.Objects{Resources: []described.Resource{{Name: "machine", APIVersion: "kubevirt.io/v1", Kind: "VirtualMachine"}}}
+	const machine = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: 'vm-{{.Iteration}}'}\nspec: {runStrategy: %, dataVolumeTemplates: [{metadata: {name: 'd-{{.Iteration}}'}}]}\n"
+	for _, tt := range []struct {
+		why, text string
+		beside    []*described.Objects
+		slot      string
+		units     int
+		further   []string
+	}{
+		{"a disk", "apiVersion: cdi.kubevirt.io/v1beta1\nkind: DataVolume\nmetadata: {name: 'd-{{.Iteration}}'}\n", disks, "DataVolume/ns/d-7", 1, nil},
+		{"a machine that runs", strings.Replace(machine, "%", "Always", 1), append(disks, machines), "ns/j0.o0.d0.i7.r1", 1, []string{"VirtualMachine/ns/vm-7", "DataVolume/ns/d-7"}},
+		{"one that does not, and its disk", strings.Replace(machine, "%", "Halted", 1), append(disks, machines), "VirtualMachine/ns/vm-7", 0, []string{"DataVolume/ns/d-7"}},
+		{"one that is not followed", strings.Replace(machine, "%", "Halted", 1), nil, "VirtualMachine/ns/vm-7", 0, nil},
+		{"what nobody follows", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 'd-{{.Iteration}}'}\n", disks, "ConfigMap/ns/d-7", 0, nil},
+	} {
+		template, err := kubeburner.CompileTemplate("t", tt.text, kubeburner.TemplateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &kubeburner.Config{Jobs: []kubeburner.Job{{Name: "j", Namespace: "ns", Objects: []kubeburner.Object{{Replicas: 1}}}}}
+		r, err := Render(prepared.Variant{Config: c, Templates: [][]*kubeburner.Template{{template}}}, prepared.Identity{UUID: "u", Run: "r"}, mapper, nil, tt.beside, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, err := r.makers[0][0].make(kubeburner.Slot{Iteration: 7, Replica: 1, Namespace: "ns"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		units, further := made[0].slots()
+		if made[0].slot != tt.slot || units != tt.units || !slices.Equal(further, tt.further) {
+			t.Errorf("%s: %s of %d, %q", tt.why, made[0].slot, units, further)
+		}
+		if makes := r.Makes("DataVolume"); makes != strings.Contains(tt.slot+strings.Join(tt.further, " "), "DataVolume") {
+			t.Errorf("%s: it makes disks: %v", tt.why, makes)
+		}
+	}
+}
+
+// Slots of one request are released together, by a label, by kind and name, and with their namespace.
+func TestReleaseOfSharedSlots(t *testing.T) {
+	t.Parallel()
+	h := NewHoldings(nil, nil)
+	fill := func() {
+		h.Forget()
+		h.fill("ns/j0.o0", 2, []string{"VirtualMachine/ns/a", "DataVolume/ns/a"})
+		h.fill("DataVolume/ns/b", 1, nil)
+		h.fill("DataVolume/other/b", 1, nil)
+	}
+	for _, tt := range []struct {
+		why, kind string
+		of        target
+		deleted   bool
+		want      string
+		released  int
+		then      string // what its deletion releases
+	}{
+		{"a machine that is deleted, by its label", "VirtualMachine", target{slot: "ns/j0.o0", namespace: "ns", name: "a"}, true, "DataVolume/ns/a VirtualMachine/ns/a ns/j0.o0", 4, ""},
+		{"one that is stopped keeps its disk", "VirtualMachine", target{slot: "ns/j0.o0", namespace: "ns", name: "a"}, false, "VirtualMachine/ns/a ns/j0.o0", 3, "DataVolume/ns/a"},
+		{"a disk, by its kind and name", "DataVolume", target{slot: "ns/b", namespace: "ns", name: "b"}, true, "DataVolume/ns/b", 1, ""},
+		{"an object that is not followed", "ConfigMap", target{slot: "ns/b", namespace: "ns", name: "b"}, true, "", 0, ""},
+	} {
+		fill()
+		for _, want := range []string{tt.want, tt.then} {
+			got := h.release(h.slotsOf(tt.kind, tt.of), want == tt.then || tt.deleted)
+			slices.Sort(got)
+			if strings.Join(got, " ") != want || want == tt.want && h.Released() != tt.released {
+				t.Errorf("%s: released %q, %d", tt.why, got, h.Released())
+			}
+		}
+	}
+	fill()
+	got := h.releaseSpace("ns")
+	if slices.Sort(got); strings.Join(got, " ") != "DataVolume/ns/a DataVolume/ns/b VirtualMachine/ns/a ns/j0.o0" || h.Released() != 5 || !h.filled("DataVolume/other/b") {
+		t.Errorf("released %q with the namespace, %d", got, h.Released())
+	}
+	h.fill("ns/j0.o0", 1, nil)
+	h.release([]string{"ns/j0.o0"}, false)
+	if h.fill("ns/j0.o0", 1, []string{"VirtualMachine/ns/a"}); !h.filled("ns/j0.o0") {
+		t.Error("a machine that was stopped and started does not count")
 	}
 }
 
@@ -151,7 +245,7 @@ func TestLabelsCountAsThere(t *testing.T) {
 		templates = append(templates, template)
 	}
 	c := &kubeburner.Config{Jobs: []kubeburner.Job{{Name: "j", Namespace: "ns", Objects: []kubeburner.Object{{Replicas: 1}, {Replicas: 0}, {Replicas: 1, RepeatEveryNIterations: 2}}}}}
-	r, err := Render(prepared.Variant{Config: c, Templates: [][]*kubeburner.Template{templates}}, prepared.Identity{UUID: "u", Run: "r"}, mapper, nil, nil)
+	r, err := Render(prepared.Variant{Config: c, Templates: [][]*kubeburner.Template{templates}}, prepared.Identity{UUID: "u", Run: "r"}, mapper, nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

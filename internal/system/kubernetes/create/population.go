@@ -20,19 +20,20 @@ type Rendering struct {
 	config  *kubeburner.Config
 	makers  [][]*Maker         // by job and object
 	objects *described.Objects // nil for pods
-	Params  workload.Params    // of the Variant
+	beside  []*described.Objects
+	Params  workload.Params // of the Variant
 	made    *Made
 	nodes   []*corev1.Node
 	watches [][]extraWatch // by job
 }
 
-// Render prepares a variant for a run. nodes are those that a DaemonSet may run on; without any, none is taken.
-func Render(v prepared.Variant, ids prepared.Identity, cluster meta.RESTMapper, objects *described.Objects, nodes []*corev1.Node) (*Rendering, error) {
+// Render prepares a variant for a run, with what is followed instead of pods or beside them. nodes are those that a DaemonSet may run on; without any, none is taken.
+func Render(v prepared.Variant, ids prepared.Identity, cluster meta.RESTMapper, objects *described.Objects, beside []*described.Objects, nodes []*corev1.Node) (*Rendering, error) {
 	mapper, err := MadeBy(v, ids, cluster)
 	if err != nil {
 		return nil, err
 	}
-	r := &Rendering{config: v.Config, objects: objects, Params: v.Params, made: mapper, nodes: nodes}
+	r := &Rendering{config: v.Config, objects: objects, beside: beside, Params: v.Params, made: mapper, nodes: nodes}
 	if err := r.knowsStages(); err != nil {
 		return nil, err
 	}
@@ -65,15 +66,24 @@ func Render(v prepared.Variant, ids prepared.Identity, cluster meta.RESTMapper, 
 		}
 		r.makers = append(r.makers, makers)
 	}
-	makes := false
 	for _, m := range slices.Concat(r.makers...) {
 		m.all = r
-		makes = makes || m.units > 0 && m.job.Objects[m.index].Replicas > 0
 	}
-	if bounds := kubeburner.Thresholds(v.Config); !makes && len(bounds) > 0 {
-		return nil, system.Mistakef("take the thresholds out, or add a job that makes pods", "no job of the configuration makes a pod, and it has thresholds of their latencies (%s): a bound on nothing would hold", strings.Join(bounds, ", "))
+	if bounds := v.Config.Thresholds(func(kind string) bool { return !r.Makes(kind) }); len(bounds) > 0 {
+		return nil, system.Mistakef("take the thresholds out, or add a job that makes such objects", "no job of the configuration makes the objects that it has thresholds for (%s): a bound on nothing would hold", strings.Join(bounds, ", "))
 	}
 	return r, nil
+}
+
+// Makes reports whether the load makes objects of a kind that is followed.
+func (r *Rendering) Makes(kind string) bool {
+	return slices.ContainsFunc(slices.Concat(r.makers...), func(m *Maker) bool {
+		o := &m.job.Objects[m.index]
+		if m.job.JobType == kubeburner.KubeVirt {
+			return kind == migration && o.KubeVirtOp == kubeburner.Migrate
+		}
+		return o.Replicas > 0 && (kind == "Pod" && m.units > 0 || slices.ContainsFunc(m.beside, func(b beside) bool { return b.kind == kind }))
+	})
 }
 
 // knowsStages checks that each stage of the set-up names a job of the configuration.
@@ -126,6 +136,7 @@ type Population struct {
 	*Rendering       // of the present arm
 	Iterations int   // of the last job
 	Units      int   // pods
+	Beside     int   // further objects that are followed
 	SetUp      []int // objects of each stage
 	Jobs       int   // complete ones
 }
@@ -164,6 +175,14 @@ func (p PlannedSlot) units() int {
 	return p.maker.units
 }
 
+// further returns how many objects the slot asks for that are followed beside pods.
+func (p PlannedSlot) further() int {
+	if p.asking != nil {
+		return len(p.asking.beside)
+	}
+	return len(p.maker.beside)
+}
+
 // ofJob returns a job's manifests for the iteration and replica of a slot.
 func (p PlannedSlot) ofJob(name string) (list []manifest, err error) {
 	all := p.maker.all
@@ -182,10 +201,11 @@ func (p PlannedSlot) ofJob(name string) (list []manifest, err error) {
 
 // Raising holds the slots that raise a load, to be set up and to be measured, and counts the latter.
 type Raising struct {
-	SetUp [][]PlannedSlot // by stage
-	Slots []PlannedSlot
-	Units int
-	parts []part // in order, for a configuration as it stands
+	SetUp  [][]PlannedSlot // by stage
+	Slots  []PlannedSlot
+	Units  int
+	Beside int    // further objects that are followed
+	parts  []part // in order, for a configuration as it stands
 }
 
 // grouped orders the slots of each job by the groups of their objects, as each group is made whole.
@@ -284,7 +304,7 @@ func (p *Population) take(r *Raising, j, from, to int) {
 		}
 		if m.stage < 0 {
 			r.Slots = append(r.Slots, PlannedSlot{Slot: s, maker: m})
-			r.Units += m.units
+			r.Units, r.Beside = r.Units+m.units, r.Beside+len(m.beside)
 			continue
 		}
 		r.SetUp[m.stage] = append(r.SetUp[m.stage], PlannedSlot{Slot: s, maker: m})

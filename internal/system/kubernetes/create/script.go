@@ -119,10 +119,10 @@ func (x *Script) more(ctx context.Context) (requests, units int, err error) {
 		}
 		for _, s := range x.present.slots {
 			if x.present.again || s.asking != nil {
-				units += s.units()
+				x.population.Units, x.population.Beside = x.population.Units+s.units(), x.population.Beside+s.further()
+				units += s.units() + s.further()
 			}
 		}
-		x.population.Units += units
 		if n := len(x.present.slots); n > 0 {
 			x.from = len(x.slots)
 			x.slots = append(x.slots, x.present.slots...)
@@ -397,7 +397,7 @@ type Pacing struct {
 
 // Pacing returns the pacing of the slots of a level.
 func (p *Population) Pacing(slots []PlannedSlot, now func() record.Micros, settled func() int) *Pacing {
-	return &Pacing{Rendering: p.Rendering, slots: slots, now: now, settled: settled, before: p.Units}
+	return &Pacing{Rendering: p.Rendering, slots: slots, now: now, settled: settled, before: p.Units + p.Beside}
 }
 
 // Due reports whether request i may be made now. It is called until it returns true.
@@ -429,7 +429,7 @@ func (p *Pacing) Due(i int) bool {
 	if i+1 < len(p.slots) {
 		p.pause = now + record.MicrosOf(pauseBetween(slot, p.slots[i+1]))
 	}
-	p.asked += slot.units()
+	p.asked += slot.units() + slot.further()
 	for _, a := range slot.maker.waits {
 		a.asked.Add(int64(a.perSlot))
 	}

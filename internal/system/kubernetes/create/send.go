@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tidwall/gjson"
 	"k8s.io/apimachinery/pkg/types"
 
 	"plimsoll.dev/plimsoll/internal/record"
@@ -27,6 +28,7 @@ import (
 // Sender creates the objects of a load, and sends its other requests.
 type Sender struct {
 	*prepared.Run
+	watch    *follow.Observer
 	pods     *follow.PodSet
 	followed follow.Followed
 	objects  *follow.ObjectSet // nil for pods
@@ -42,7 +44,7 @@ type Sender struct {
 
 // NewSender makes a sender. fail ends the run; levels names the server's priority levels by UID.
 func NewSender(common *prepared.Run, watch *follow.Observer, holdings *Holdings, fail func(error), levels map[string]string) *Sender {
-	return &Sender{Run: common, pods: watch.Pods, followed: watch.Followed, objects: watch.Objects, holdings: holdings, fail: fail, levels: levels}
+	return &Sender{Run: common, watch: watch, pods: watch.Pods, followed: watch.Followed, objects: watch.Objects, holdings: holdings, fail: fail, levels: levels}
 }
 
 // Send creates the objects of one slot, one after the other, and reports the outcome of each.
@@ -80,15 +82,17 @@ func (s *Sender) Send(ctx context.Context, p PlannedSlot) record.Slot {
 	var before *record.Slot
 	for i := range manifests {
 		begin := s.Clock.Now()
+		s.moves(&manifests[i])
 		slot := s.create(ctx, &manifests[i], component)
 		if made != nil && slot.Outcome == record.SlotCreated {
 			made[manifests[i].kind]++
 		}
-		slot.Iteration, slot.Before = p.Iteration, before
+		slot.Iteration = p.Iteration
 		if p.Replica > 1 {
 			slot.Replica = p.Replica
 		}
-		if i == len(manifests)-1 {
+		before = manifests[i].shared(slot, begin, s.Clock.Now(), before)
+		if slot.Before = before; i == len(manifests)-1 {
 			last = slot
 			break
 		}
@@ -105,11 +109,26 @@ func (s *Sender) componentOf(p PlannedSlot) string {
 	return s.Load.Component(p.maker.jobIndex, p.Object)
 }
 
+// moves notes that a migration replaces the pod of its machine.
+func (s *Sender) moves(m *manifest) {
+	if m.kind != migration {
+		return
+	}
+	name := api.ObjectName(m.namespace, gjson.GetBytes(m.body, "spec.vmiName").Str)
+	if slot := s.pods.SlotOf(machine, name); slot != "" {
+		s.Emit(&record.Release{Slots: []string{slot}, Renewed: true})
+	}
+}
+
 // create creates an object through passing troubles, and settles a lost answer by the object's name.
 func (s *Sender) create(ctx context.Context, m *manifest, component string) record.Slot {
-	slot := record.Slot{Slot: m.slot, Component: component, Units: m.units, Grouped: m.grouped, Outcome: record.SlotUnknown}
-	if m.units == 0 {
+	units, further := m.slots()
+	slot := record.Slot{Slot: m.slot, Component: component, Units: units, Grouped: m.grouped, Outcome: record.SlotUnknown}
+	if units == 0 {
 		slot.Resource = m.kind
+	}
+	for _, name := range append(further, m.slot) {
+		s.watch.Ask(name)
 	}
 	s.Client.Wanted.Add(1)
 	defer s.Client.Wanted.Add(-1)
@@ -200,8 +219,8 @@ func (s *Sender) created(m *manifest, slot *record.Slot, body []byte) {
 		return
 	}
 	s.holdings.add(m)
-	if s.Load.AsItIs && m.units > 0 {
-		s.holdings.fill(m.slot, m.units)
+	if units, further := m.slots(); s.Load.AsItIs && units+len(further) > 0 {
+		s.holdings.fill(m.slot, units, further)
 	}
 	if m.grouped {
 		s.followed.ExpectMade(m.units)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tidwall/gjson"
+
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
@@ -30,8 +32,14 @@ type Objects struct {
 	Held  []Held `yaml:"held"` // conditions whose durations in a step are reported
 	// Concurrent, if not nil, says between which milestones objects are counted.
 	Concurrent *Concurrent `yaml:"atOnce"`
-	// GroupBy, if not nil, says by which labels the objects' times are grouped.
+	// GroupBy, if not nil, says by which labels the objects' times are grouped. Tells lists the paths of further
+	// values that are on record with an object.
 	GroupBy *GroupBy `yaml:"by"`
+	Tells   []string `yaml:"-"`
+	// As names the objects on record where they are followed beside others, "" by their kind.
+	As string `yaml:"-"`
+	// Changes, if not "", is the path of a value whose change begins the measured work of an object.
+	Changes string `yaml:"-"`
 	// Bounds can keep the load from going faster, by readings of a lab or a cluster.
 	Bounds []record.Bound `yaml:"bounds"`
 
@@ -61,6 +69,17 @@ func Of(w *workload.Workload) *Objects {
 	return o
 }
 
+// Beside returns what a workload follows beside its objects.
+func Beside(w *workload.Workload) (list []*Objects) {
+	if w == nil {
+		return nil
+	}
+	for _, f := range w.Beside {
+		list = append(list, f.(*Objects))
+	}
+	return list
+}
+
 // Resource describes a resource of the API that shows objects.
 type Resource struct {
 	Name       string `yaml:"name"` // in the rest of the description
@@ -88,6 +107,8 @@ type When struct {
 	// Path leads to a value, in gjson's syntax. It holds with one of Values, or without them if not empty.
 	Path   string   `yaml:"path"`
 	Values []string `yaml:"values"`
+	// Same, instead of Values, is the path of a value that the one at Path must equal.
+	Same string `yaml:"-"`
 	// Condition, instead of a path, is a type of status.conditions: it holds if True, or with one of Values.
 	Condition string `yaml:"condition"`
 }
@@ -100,6 +121,7 @@ type ObjectMilestone struct {
 	// After is the milestone from which this one counts, by default the last one with a further request.
 	After string `yaml:"after"`
 	Gone  bool   `yaml:"gone"` // says that the end of the object reaches it
+	Rare  bool   `yaml:"-"`    // says that not all objects reach it: it is on record, and in no result
 	// Stamp is the path of its time by the server's clock, "" for none; a condition has its own.
 	Stamp string `yaml:"stamp"`
 	Place string `yaml:"place"` // path of the object's place from then on
@@ -268,8 +290,8 @@ func (o *Objects) Kind(base record.ObjectKind) record.ObjectKind {
 		k.Created = "" // they exist before
 	}
 	for _, m := range o.Milestones {
-		if m.Probe != nil && m.Probe.Where != "" {
-			continue // not all objects reach it
+		if m.rare() {
+			continue
 		}
 		k.Milestones = append(k.Milestones, record.Milestone{Name: m.Name, Owner: m.By})
 		if m.Place != "" {
@@ -290,13 +312,47 @@ func (o *Objects) Kind(base record.ObjectKind) record.ObjectKind {
 		k.Metrics = append(slices.Clone(k.Metrics), o.fioMetrics()...)
 	}
 	k.Bounds = o.Bounds
-	k.Troubles = slices.Clone(base.Troubles)
-	for _, t := range slices.Backward(o.Troubles) {
-		if t.Class != "" {
-			k.Troubles = slices.Insert(k.Troubles, 0, record.Trouble{Class: t.Class, What: t.What, Reasons: t.Values})
+	k.Troubles = o.troubles(base)
+	return k
+}
+
+// Join implements workload.Followed.
+func (o *Objects) Join(kind record.ObjectKind) record.ObjectKind {
+	kind.Object = record.Noun{One: "object", Many: "objects"}
+	kind.Milestones = slices.Clone(kind.Milestones)
+	for _, m := range o.Milestones {
+		if !m.rare() {
+			kind.Milestones = append(kind.Milestones, record.Milestone{Name: m.Name, Owner: m.By, Of: o.Named(), There: m.Name == o.There})
 		}
 	}
-	return k
+	kind.Troubles = o.troubles(kind)
+	return kind
+}
+
+// rare reports whether not all objects reach the milestone.
+func (m *ObjectMilestone) rare() bool { return m.Rare || m.Probe != nil && m.Probe.Where != "" }
+
+// Named returns the name of the kind on record where it is followed beside others.
+func (o *Objects) Named() string { return cmp.Or(o.As, o.Resources[0].Kind) }
+
+// Told returns the paths of the values that are on record with an object.
+func (o *Objects) Told() (paths []string) {
+	if o.GroupBy != nil {
+		for _, label := range o.GroupBy.Labels {
+			paths = append(paths, "metadata.labels."+gjson.Escape(label))
+		}
+	}
+	return append(paths, o.Tells...)
+}
+
+// troubles returns the troubles of these objects, and then those of a kind.
+func (o *Objects) troubles(kind record.ObjectKind) (list []record.Trouble) {
+	for _, t := range o.Troubles {
+		if t.Class != "" {
+			list = append(list, record.Trouble{Class: t.Class, What: t.What, Reasons: t.Values})
+		}
+	}
+	return append(list, kind.Troubles...)
 }
 
 // Resource returns the index of a resource by name, the first for "".

@@ -1,42 +1,95 @@
 package described
 
 import (
-	"slices"
-
+	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Measured describes the objects of a kube-burner measurement, if one of these kinds is its first
-// resource, with kube-burner's names of milestones; else it returns nil.
-func Measured(measurement string, kinds []string) workload.Followed {
-	switch {
-	case measurement == "vmiLatency" && slices.Contains(kinds, "VirtualMachine"):
-		return machines(
+// Measured describes the objects of a kube-burner measurement, with its conditions as milestones, and then
+// what may become of them; nothing for pods and for a measurement that is unknown here.
+func Measured(measurement string) (list []workload.Followed) {
+	for _, o := range measured(measurement) {
+		list = append(list, o)
+	}
+	return list
+}
+
+func measured(measurement string) []*Objects {
+	switch measurement {
+	case "vmiLatency":
+		return []*Objects{machines(
 			Resource{Name: "machine", APIVersion: "kubevirt.io/v1", Kind: "VirtualMachine"},
-			Resource{Name: "instance", APIVersion: "kubevirt.io/v1", Kind: "VirtualMachineInstance"})
-	case measurement == "jobLatency" && slices.Contains(kinds, "Job"):
-		return &Objects{
-			Noun: record.Noun{One: "job", Many: "jobs"}, There: "Complete",
+			Resource{Name: "instance", APIVersion: "kubevirt.io/v1", Kind: "VirtualMachineInstance"})}
+	case "jobLatency":
+		return []*Objects{{
+			Noun: record.Noun{One: "job", Many: "jobs"}, There: "JobComplete",
 			Resources: []Resource{{Name: "job", APIVersion: "batch/v1", Kind: "Job"}},
 			Milestones: []ObjectMilestone{
-				{Name: "StartTime", By: "job controller", When: When{Path: "status.startTime"}},
-				{Name: "Complete", By: "kubelet", When: When{Condition: "Complete"}},
+				{Name: "JobStartTime", By: "job controller", When: When{Path: "status.startTime"}},
+				{Name: "JobComplete", By: "kubelet", When: When{Condition: "Complete"}},
 			},
 			Troubles: []ObjectTrouble{{When: When{Condition: "Failed"}, Final: true, Class: "jobs", What: "jobs failed"}},
+		}}
+	case "dataVolumeLatency":
+		reached := func(condition string) ObjectMilestone {
+			return ObjectMilestone{Name: "DV" + condition, By: "importer", When: When{Condition: condition}}
 		}
-	case measurement == "dataVolumeLatency" && slices.Contains(kinds, "DataVolume"):
-		reached := func(name, condition string) ObjectMilestone {
-			return ObjectMilestone{Name: name, By: "importer", When: When{Condition: condition}}
-		}
-		return &Objects{
-			Noun: record.Noun{One: "volume", Many: "volumes"}, There: "Ready",
+		return []*Objects{{
+			Noun: record.Noun{One: "volume", Many: "volumes"}, There: "DVReady",
 			Resources:  []Resource{{Name: "volume", APIVersion: "cdi.kubevirt.io/v1beta1", Kind: "DataVolume"}},
-			Milestones: []ObjectMilestone{reached("Bound", "Bound"), reached("Running", "Running"), reached("Ready", "Ready")},
+			Milestones: []ObjectMilestone{reached("Bound"), reached("Running"), reached("Ready")},
 			Troubles:   []ObjectTrouble{{When: When{Path: "status.phase", Values: []string{"Failed"}}, Final: true}},
+		}}
+	case "pvcLatency":
+		return claims()
+	case "volumeSnapshotLatency":
+		return []*Objects{{
+			Noun: record.Noun{One: "snapshot", Many: "snapshots"}, There: "VSReady",
+			Resources:  []Resource{{Name: "snapshot", APIVersion: "snapshot.storage.k8s.io/v1", Kind: "VolumeSnapshot"}},
+			Milestones: []ObjectMilestone{{Name: "VSReady", By: "snapshot controller", When: When{Path: "status.readyToUse", Values: []string{"true"}}}},
+			Troubles:   []ObjectTrouble{{When: When{Path: "status.error.message"}, Class: "snapshots", What: "snapshots were not taken"}},
+		}}
+	case "vmimLatency":
+		o := &Objects{
+			Noun: record.Noun{One: "migration", Many: "migrations"}, There: "VMIMSucceeded", Tells: []string{"spec.vmiName"},
+			Resources: []Resource{{Name: "migration", APIVersion: "kubevirt.io/v1", Kind: "VirtualMachineInstanceMigration"}},
+			Troubles:  []ObjectTrouble{{When: When{Path: "status.phase", Values: []string{"Failed"}}, Final: true, Class: "migrations", What: "migrations failed"}},
 		}
+		for i, phase := range kubeburner.MigrationPhases() {
+			o.Milestones = append(o.Milestones, ObjectMilestone{
+				Name: "VMIM" + phase, By: "virt-controller", When: When{Path: "status.phase", Values: kubeburner.MigrationPhases()[i:]},
+				Stamp: `status.phaseTransitionTimestamps.#(phase=="` + phase + `").phaseTransitionTimestamp`,
+			})
+		}
+		return []*Objects{o}
 	}
 	return nil
+}
+
+// claims follows volume claims until they are bound, and those whose size changes until they have it.
+func claims() []*Objects {
+	const asked = "spec.resources.requests.storage"
+	resources := []Resource{{Name: "claim", APIVersion: "v1", Kind: "PersistentVolumeClaim"}}
+	phase := func(name string, values ...string) ObjectMilestone {
+		return ObjectMilestone{Name: name, By: "provisioner", When: When{Path: "status.phase", Values: values}}
+	}
+	lost := phase("PVCLost", "Lost")
+	lost.Rare = true
+	return []*Objects{
+		{
+			Noun: record.Noun{One: "claim", Many: "claims"}, There: "PVCBound", Resources: resources, Tells: []string{asked, "spec.storageClassName"},
+			Milestones: []ObjectMilestone{phase("PVCPending", "Pending", "Bound", "Lost"), lost, phase("PVCBound", "Bound")},
+			Troubles:   []ObjectTrouble{{When: When{Path: "status.phase", Values: []string{"Lost"}}, Final: true, Class: "volumes", What: "claims lost their volumes"}},
+		},
+		{
+			Noun: record.Noun{One: "resize", Many: "resizes"}, As: "Resize", Changes: asked, There: "PVCResized", Resources: resources, Tells: []string{asked},
+			Milestones: []ObjectMilestone{
+				{Name: "PVCResizing", By: "API server", Rare: true},
+				{Name: "PVCResized", By: "resizer", When: When{Path: "status.capacity.storage", Same: asked}},
+			},
+		},
+	}
 }
 
 // machines follows machines by their instances and the instances' pods.
@@ -60,7 +113,7 @@ func machines(resources ...Resource) *Objects {
 	}
 	o.Milestones = append(o.Milestones,
 		ObjectMilestone{Name: "PodCreated", By: "virt-controller", When: When{Resource: "pod"}},
-		pod("PodScheduled", "PodScheduled"), pod("PodReadyToStartContainers", "PodReadyToStartContainers"), pod("PodInitialized", "Initialized"),
+		pod("PodPodScheduled", "PodScheduled"), pod("PodPodReadyToStartContainers", "PodReadyToStartContainers"), pod("PodInitialized", "Initialized"),
 		pod("PodContainersReady", "ContainersReady"), pod("PodReady", "Ready"),
 		ObjectMilestone{Name: "VMReady", By: "virt-controller", When: When{Condition: "Ready"}})
 	return o

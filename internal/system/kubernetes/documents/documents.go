@@ -42,8 +42,8 @@ type Configuration struct {
 type Job struct {
 	Name   string         `json:"name"`
 	Config map[string]any `json:"config"`
-	// Measured is its measurement, "" for none; Skip leaves out its documents.
-	Measured string        `json:"measured"`
+	// Measured lists its measurements; Skip leaves out its documents.
+	Measured []string      `json:"measured"`
 	Skip     bool          `json:"skip"`
 	Pause    time.Duration `json:"pause"` // counts for the job: its documents end after it
 }
@@ -81,7 +81,7 @@ func Of(c *kubeburner.Config, version string, metadata map[string]any) Configura
 	of := Configuration{UUID: c.UUID, Version: version, Metadata: metadata, Jobs: []Job{}, Places: []Place{}}
 	for i := range c.Jobs {
 		j := &c.Jobs[i]
-		made := Job{Name: j.Name, Config: j.Summary(), Measured: c.Measures(j), Skip: j.SkipIndexing}
+		made := Job{Name: j.Name, Config: j.Summary(), Measured: c.Measured(j), Skip: j.SkipIndexing}
 		if j.MetricsClosing != "afterJob" {
 			made.Pause = j.JobPause
 		}
@@ -97,15 +97,6 @@ func Of(c *kubeburner.Config, version string, metadata map[string]any) Configura
 		}
 	}
 	return of
-}
-
-func (c Configuration) measured() string {
-	for _, j := range c.Jobs {
-		if j.Measured != "" {
-			return j.Measured
-		}
-	}
-	return ""
 }
 
 // Document holds the array in one file.
@@ -138,8 +129,7 @@ func Make(dir record.Dir, c Configuration) ([]Document, error) {
 	if err := dir.ReadJSON(record.ResultFile, &judged); err != nil {
 		return nil, err
 	}
-	measured := tableOf(c.measured())
-	f := newFold(measured.there)
+	f := newFold()
 	// A damaged history is used as far as possible; the result has the warning.
 	if _, err := record.ReadHistory(dir, f.add); err != nil {
 		if _, damaged := errors.AsType[*record.DamagedError](err); !damaged {
@@ -147,7 +137,7 @@ func Make(dir record.Dir, c Configuration) ([]Document, error) {
 		}
 	}
 	jobs := f.all()
-	m := maker{Configuration: c, start: environment.Start, steps: judged.Steps, table: measured}
+	m := maker{Configuration: c, start: environment.Start, steps: judged.Steps}
 	m.Metadata = metadata(c.Metadata, environment)
 	var list []Document
 	summary := Document{Metric: "jobSummary"}
@@ -157,8 +147,11 @@ func Make(dir record.Dir, c Configuration) ([]Document, error) {
 			continue
 		}
 		summary.Items = append(summary.Items, m.summary(job, of))
-		if objects := m.objects(job.Name, of); job.Measured != "" && len(objects) > 0 {
-			list = append(list, Document{m.table.metric + "Measurement", job.Name, objects}, Document{m.table.metric + "QuantilesMeasurement", job.Name, m.quantiles(job.Name, of)})
+		for _, measurement := range job.Measured {
+			t := tableOf(measurement)
+			if objects := m.objects(t, job.Name, of.of(t.kind)); len(objects) > 0 {
+				list = append(list, Document{t.metric + "Measurement", job.Name, objects}, Document{t.metric + "QuantilesMeasurement", job.Name, m.quantiles(t, job.Name, of)})
+			}
 		}
 	}
 	if len(summary.Items) > 0 {
@@ -171,7 +164,6 @@ type maker struct {
 	Configuration
 	start time.Time
 	steps []result.Step
-	table table
 }
 
 func (m *maker) at(t record.Micros) string {
@@ -180,58 +172,95 @@ func (m *maker) at(t record.Micros) string {
 
 // table holds the names in the documents of a measurement.
 type table struct {
+	kind   string   // of the objects, as in their names; "" for pods
 	metric string   // of one object; the name for quantiles derives from it
 	name   []string // keys of an object's name
 	node   string   // key of its node, "" for none
-	there  string   // the milestone that counts
-	// milestones have their key in an object's document, and their name in that of quantiles or "".
+	// milestones have their key in an object's document, and their name in that of quantiles or "". The last one
+	// counts as there. Quantiles of a rare one are of the objects that were on their way to it.
 	milestones []milestone
+	told       []string // keys of the values that are on record with an object
 }
 
 type milestone struct{ name, key, quantile string }
+
+// on returns the milestone of objects that are on their way to a rare one, "" for one that all reach.
+func (m milestone) on() string {
+	return map[string]string{"PVCResized": "PVCResizing", "PVCLost": "PVCLost"}[m.name]
+}
+
+// tables returns the tables of all measurements, that of pods first.
+func tables() (list []table) {
+	for _, name := range []string{kubeburner.PodLatency, "vmiLatency", "jobLatency", "dataVolumeLatency", "pvcLatency", "volumeSnapshotLatency", "vmimLatency"} {
+		list = append(list, tableOf(name))
+	}
+	return list
+}
 
 func tableOf(measurement string) table {
 	same := func(name, key string) milestone { return milestone{name, key, name} }
 	switch measurement {
 	case "vmiLatency":
-		return table{"vmiLatency", []string{"vmName", "vmiName"}, "nodeName", "VMReady", []milestone{
-			same("PodCreated", "podCreatedLatency"), {"PodScheduled", "podScheduledLatency", "PodPodScheduled"}, same("PodInitialized", "podInitializedLatency"),
-			same("PodContainersReady", "podContainersReadyLatency"), {"PodReady", "podReadyLatency", ""}, {"PodReadyToStartContainers", "podReadyToStartContainersLatency", "PodPodReadyToStartContainers"},
+		return table{"VirtualMachine", "vmiLatency", []string{"vmName", "vmiName"}, "nodeName", []milestone{
+			same("PodCreated", "podCreatedLatency"), same("PodPodScheduled", "podScheduledLatency"), same("PodInitialized", "podInitializedLatency"),
+			same("PodContainersReady", "podContainersReadyLatency"), {"PodReady", "podReadyLatency", ""}, same("PodPodReadyToStartContainers", "podReadyToStartContainersLatency"),
 			same("VMICreated", "vmiCreatedLatency"), same("VMIPending", "vmiPendingLatency"), same("VMIScheduling", "vmiSchedulingLatency"),
 			same("VMIScheduled", "vmiScheduledLatency"), same("VMIRunning", "vmiRunningLatency"), same("VMReady", "vmReadyLatency"),
-		}}
+		}, nil}
 	case "jobLatency":
-		return table{"jobLatency", []string{"k8sJobName"}, "", "Complete", []milestone{same("StartTime", "startTimeLatency"), same("Complete", "completionLatency")}}
+		return table{"Job", "jobLatency", []string{"k8sJobName"}, "", []milestone{{"JobStartTime", "startTimeLatency", "StartTime"}, {"JobComplete", "completionLatency", "Complete"}}, nil}
 	case "dataVolumeLatency":
-		return table{"dvLatency", []string{"dvName"}, "", "Ready", []milestone{same("Bound", "dvBoundLatency"), same("Running", "dvRunningLatency"), same("Ready", "dvReadyLatency")}}
+		return table{"DataVolume", "dvLatency", []string{"dvName"}, "", []milestone{{"DVBound", "dvBoundLatency", "Bound"}, {"DVRunning", "dvRunningLatency", "Running"}, {"DVReady", "dvReadyLatency", "Ready"}}, nil}
+	case "pvcLatency":
+		return table{"PersistentVolumeClaim", "pvcLatency", []string{"pvcName"}, "", []milestone{
+			{"PVCPending", "pendingLatency", "Pending"}, {"PVCLost", "lostLatency", "Lost"}, {"PVCResized", "resizeLatency", "Resize"}, {"PVCBound", "bindingLatency", "Bound"},
+		}, []string{"size", "storageClass"}}
+	case "volumeSnapshotLatency":
+		return table{"VolumeSnapshot", "volumeSnapshotLatency", []string{"vsName"}, "", []milestone{{"VSReady", "vsReadyLatency", "Ready"}}, nil}
+	case "vmimLatency":
+		t := table{"VirtualMachineInstanceMigration", "vmimLatency", []string{"vmimName"}, "", nil, []string{"vmiName"}}
+		for _, phase := range kubeburner.MigrationPhases() {
+			t.milestones = append(t.milestones, milestone{"VMIM" + phase, strings.ToLower(phase[:1]) + phase[1:] + "Latency", phase})
+		}
+		return t
 	}
-	return table{"podLatency", []string{"podName"}, "nodeName", "Ready", []milestone{
+	return table{"", kubeburner.PodLatency, []string{"podName"}, "nodeName", []milestone{
 		{"Scheduled", "schedulingLatency", "PodScheduled"}, same("PodReadyToStartContainers", "readyToStartContainersLatency"), same("Initialized", "initializedLatency"),
 		same("ContainersStarted", "containersStartedLatency"), same("ContainersReady", "containersReadyLatency"), same("Ready", "podReadyLatency"),
-	}}
+	}, nil}
 }
 
 // objects returns the documents of a job's objects, with times in milliseconds, null where not reached.
-func (m *maker) objects(job string, of *jobFold) (list []any) {
-	for _, p := range of.pods {
-		namespace, name, _ := strings.Cut(p.name, "/")
+func (m *maker) objects(t table, job string, of []*object) (list []any) {
+	for _, p := range of {
+		namespace, name, _ := strings.Cut(strings.TrimPrefix(p.name, t.kind+"/"), "/")
 		d := map[string]any{
-			"timestamp": m.at(max(p.zero, 0)), "metricName": m.table.metric + "Measurement", "uuid": m.UUID, "jobName": job,
+			"timestamp": m.at(max(p.zero, 0)), "metricName": t.metric + "Measurement", "uuid": m.UUID, "jobName": job,
 			"jobIteration": p.slot.iteration, "replica": p.slot.replica, "namespace": namespace, "metadata": m.Metadata,
 		}
-		for _, key := range m.table.name {
+		for _, key := range t.name {
 			d[key] = name
 		}
-		if m.table.node != "" {
-			d[m.table.node] = p.node
+		if t.node != "" {
+			d[t.node] = p.node
 		}
-		for _, milestone := range m.table.milestones {
+		for _, milestone := range t.milestones {
 			d[milestone.key] = millis(p.reached(milestone.name), p.zero)
+		}
+		for i, key := range t.told {
+			if d[key] = unknown; i < len(p.told) && p.told[i] != "" {
+				d[key] = p.told[i]
+			}
+		}
+		if p.resized != "" {
+			d["resizedCapacity"] = p.resized
 		}
 		list = append(list, d)
 	}
 	return list
 }
+
+const unknown = "unknown" // stands for a value that an object does not have
 
 func millis(at, zero record.Micros) *int64 {
 	if at == never || zero == never {
@@ -256,20 +285,27 @@ type quantile struct {
 	Metadata  map[string]any `json:"metadata,omitempty"`
 }
 
-func (m *maker) quantiles(job string, of *jobFold) (list []any) {
-	for _, milestone := range m.table.milestones {
+func (m *maker) quantiles(t table, job string, of *jobFold) (list []any) {
+	objects := of.of(t.kind)
+	for _, milestone := range t.milestones {
 		if milestone.quantile == "" {
 			continue
 		}
 		var values []float64
 		sum := 0.0
-		for _, p := range of.pods {
+		n, on := max(of.units[t.kind], len(objects)), milestone.on()
+		if on != "" {
+			n = 0
+		}
+		for _, p := range objects {
+			if on != "" && p.reached(on) != never {
+				n++
+			}
 			if at := p.reached(milestone.name); at != never && p.zero != never {
 				values = append(values, float64(max(at-p.zero, 0))/1000)
 				sum += values[len(values)-1]
 			}
 		}
-		n := max(of.units, len(of.pods))
 		s := stats.NewSample(values, n-len(values))
 		mean := math.Inf(1)
 		if len(values) == n {
@@ -277,8 +313,8 @@ func (m *maker) quantiles(job string, of *jobFold) (list []any) {
 		}
 		list = append(list, quantile{
 			Name: milestone.quantile, UUID: m.UUID, P99: whole(s.Quantile(0.99)), P95: whole(s.Quantile(0.95)), P50: whole(s.Quantile(0.5)),
-			Min: whole(s.Quantile(1 / float64(n))), Max: whole(s.Quantile(1)), Avg: whole(mean),
-			Timestamp: m.at(of.ended), Metric: m.table.metric + "QuantilesMeasurement", Job: job, Metadata: m.Metadata,
+			Min: whole(s.Quantile(1 / float64(max(n, 1)))), Max: whole(s.Quantile(1)), Avg: whole(mean),
+			Timestamp: m.at(of.ended), Metric: t.metric + "QuantilesMeasurement", Job: job, Metadata: m.Metadata,
 		})
 	}
 	return list

@@ -6,11 +6,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -20,20 +22,24 @@ const ms record.Micros = 1000
 // told are the documents of events, of a run that began at a whole second.
 func told(t *testing.T, c Configuration, steps []result.Step, events ...record.Event) map[string][]map[string]any {
 	t.Helper()
-	table := tableOf(c.measured())
-	f := newFold(table.there)
+	f := newFold()
 	for _, e := range events {
 		if err := f.add(e); err != nil {
 			t.Fatal(err)
 		}
 	}
 	jobs := f.all()
-	m := maker{Configuration: c, start: time.Date(2026, 11, 25, 17, 0, 0, 0, time.UTC), steps: steps, table: table}
+	m := maker{Configuration: c, start: time.Date(2026, 11, 25, 17, 0, 0, 0, time.UTC), steps: steps}
 	m.Metadata = metadata(c.Metadata, &record.Environment{})
 	made := make(map[string][]map[string]any)
 	for _, job := range c.Jobs {
 		of := jobs[job.Name]
-		for metric, items := range map[string][]any{table.metric + "Measurement": m.objects(job.Name, of), table.metric + "QuantilesMeasurement": m.quantiles(job.Name, of), "jobSummary": {m.summary(job, of)}} {
+		lists := map[string][]any{"jobSummary": {m.summary(job, of)}}
+		for _, name := range append(job.Measured, kubeburner.PodLatency) {
+			t := tableOf(name)
+			lists[t.metric+"Measurement"], lists[t.metric+"QuantilesMeasurement"] = m.objects(t, job.Name, of.of(t.kind)), m.quantiles(t, job.Name, of)
+		}
+		for metric, items := range lists {
 			text, err := json.Marshal(items)
 			if err != nil {
 				t.Fatal(err)
@@ -60,7 +66,7 @@ func news(at record.Micros, object, slot, milestone string) record.Event {
 // figures null that fall on it. kube-burner leaves it out.
 func TestPodsThatAreNotReadyCount(t *testing.T) {
 	t.Parallel()
-	c := Configuration{UUID: "u", Version: "1", Metadata: map[string]any{"team": "a"}, Jobs: []Job{{Name: "j", Measured: "podLatency", Pause: time.Second}}}
+	c := Configuration{UUID: "u", Version: "1", Metadata: map[string]any{"team": "a"}, Jobs: []Job{{Name: "j", Measured: []string{"podLatency"}, Pause: time.Second}}}
 	made := told(t, c, []result.Step{{ID: 1, Verdict: slo.Fail, VerdictWhy: "1 of 2"}},
 		record.Event{Step: 1, Body: &record.StepEvent{Phase: record.PhaseStart}},
 		news(101*ms, "ns/a", "", "Created"), // before the request was answered
@@ -206,8 +212,8 @@ func TestNamesOfSomebodyElse(t *testing.T) {
 // Machines have the names of their documents.
 func TestDocumentsOfMachines(t *testing.T) {
 	t.Parallel()
-	made := told(t, Configuration{Jobs: []Job{{Name: "j", Measured: "vmiLatency"}}}, nil, slotOf("ns/vm", 0, 1, false),
-		news(20*ms, "ns/vm", "", "VMICreated"), news(30*ms, "ns/vm", "", "PodScheduled"), news(400*ms, "ns/vm", "", "VMIRunning"), news(500*ms, "ns/vm", "", "VMReady"))
+	made := told(t, Configuration{Jobs: []Job{{Name: "j", Measured: []string{"vmiLatency"}}}}, nil, slotOf("VirtualMachine/ns/vm", 0, 1, false),
+		news(20*ms, "VirtualMachine/ns/vm", "", "VMICreated"), news(30*ms, "VirtualMachine/ns/vm", "", "PodPodScheduled"), news(400*ms, "VirtualMachine/ns/vm", "", "VMIRunning"), news(500*ms, "VirtualMachine/ns/vm", "", "VMReady"))
 	d := made["vmiLatencyMeasurement-j.json"][0]
 	if d["vmName"] != "vm" || d["vmiName"] != "vm" || d["vmiCreatedLatency"] != 20.0 || d["podScheduledLatency"] != 30.0 || d["vmiRunningLatency"] != 400.0 || d["vmReadyLatency"] != 500.0 || d["podReadyLatency"] != nil {
 		t.Errorf("%v", d)
@@ -223,4 +229,89 @@ func TestDocumentsOfMachines(t *testing.T) {
 	if s := made["jobSummary-j.json"][0]; s["endTimestamp"] != "2026-11-25T17:00:00.5Z" {
 		t.Errorf("a job ends when its last machine is ready: %v", s)
 	}
+}
+
+// Each measurement of a job has the documents of its own kind of objects, which may have the same names.
+func TestDocumentsOfSeveralMeasurements(t *testing.T) {
+	t.Parallel()
+	made := told(t, Configuration{Jobs: []Job{{Name: "j", Measured: []string{"podLatency", "dataVolumeLatency", "jobLatency"}}}}, nil,
+		slotOf("ns/a", 0, 1, false), slotOf("DataVolume/ns/a", 0, 1, false), slotOf("DataVolume/ns/b", 0, 1, false), slotOf("Job/ns/a", 0, 1, false),
+		news(20*ms, "ns/a", "", "Ready"), news(30*ms, "DataVolume/ns/a", "", "DVReady"), news(40*ms, "Job/ns/a", "", "JobStartTime"), news(700*ms, "Job/ns/a", "", "JobComplete"),
+		record.Event{T: 9000 * ms, Step: 1, Body: &record.StepEvent{Phase: record.PhaseEnd}})
+	for _, tt := range []struct {
+		metric, name, key string
+		want              []any // of its objects
+		quantile          string
+		p50               any
+	}{
+		{"podLatency", "podName", "podReadyLatency", []any{20.0}, "Ready", 20.0},
+		{"dvLatency", "dvName", "dvReadyLatency", []any{30.0, nil}, "Ready", 30.0},
+		{"jobLatency", "k8sJobName", "completionLatency", []any{700.0}, "Complete", 700.0},
+	} {
+		var got []any
+		for _, d := range made[tt.metric+"Measurement-j.json"] {
+			if got = append(got, d[tt.key]); d["namespace"] != "ns" || d[tt.name] == nil {
+				t.Errorf("%v", d)
+			}
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %v, want %v", tt.metric, got, tt.want)
+		}
+		for _, q := range made[tt.metric+"QuantilesMeasurement-j.json"] {
+			if q["quantileName"] == tt.quantile && q["P50"] != tt.p50 {
+				t.Errorf("%v", q)
+			}
+		}
+	}
+	if s := made["jobSummary-j.json"][0]; s["endTimestamp"] != "2026-11-25T17:00:09Z" {
+		t.Errorf("a volume was never ready: %v", s)
+	}
+}
+
+// Claims tell their size and class, and how long a change of their size took: the time of claims without one is unknown.
+func TestDocumentsOfClaims(t *testing.T) {
+	t.Parallel()
+	told := func(at record.Micros, object, milestone string, values ...string) record.Event {
+		e := news(at, object, "", milestone)
+		e.Body.(*record.Object).Labels = values
+		return e
+	}
+	made := measuredBy(t, "pvcLatency", slotOf("PersistentVolumeClaim/ns/a", 0, 1, false), slotOf("PersistentVolumeClaim/ns/b", 0, 1, false), slotOf("PersistentVolumeClaim/ns/c", 0, 1, false),
+		told(20*ms, "PersistentVolumeClaim/ns/a", "Created", "1Gi", "fast"), told(20*ms, "PersistentVolumeClaim/ns/b", "Created", "1Gi", ""),
+		news(30*ms, "PersistentVolumeClaim/ns/a", "", "PVCPending"), news(40*ms, "PersistentVolumeClaim/ns/a", "", "PVCBound"), news(50*ms, "PersistentVolumeClaim/ns/b", "", "PVCLost"),
+		told(5000*ms, "Resize/ns/a", "PVCResizing", "2Gi"), news(5700*ms, "Resize/ns/a", "", "PVCResized"), told(6000*ms, "Resize/ns/stranger", "PVCResizing", "2Gi"))
+	a, b := made["pvcLatencyMeasurement-j.json"][0], made["pvcLatencyMeasurement-j.json"][1]
+	if a["pvcName"] != "a" || a["size"] != "1Gi" || a["storageClass"] != "fast" || a["pendingLatency"] != 30.0 || a["bindingLatency"] != 40.0 || a["resizeLatency"] != 700.0 || a["resizedCapacity"] != "2Gi" || a["lostLatency"] != nil {
+		t.Errorf("%v", a)
+	}
+	if _, has := b["resizedCapacity"]; has || b["storageClass"] != "unknown" || b["lostLatency"] != 50.0 || b["resizeLatency"] != nil || b["bindingLatency"] != nil {
+		t.Errorf("%v", b)
+	}
+	for _, q := range made["pvcLatencyQuantilesMeasurement-j.json"] {
+		want := map[string][2]any{"Pending": {nil, nil}, "Bound": {nil, nil}, "Lost": {50.0, 50.0}, "Resize": {700.0, 700.0}}[q["quantileName"].(string)]
+		if q["P50"] != want[0] || q["P99"] != want[1] {
+			t.Errorf("%v", q)
+		}
+	}
+}
+
+// A migration tells its machine, and its phases have kube-burner's keys. A snapshot has one latency.
+func TestDocumentsOfMigrationsAndSnapshots(t *testing.T) {
+	t.Parallel()
+	moved := news(20*ms, "VirtualMachineInstanceMigration/ns/m", "", "VMIMPending")
+	moved.Body.(*record.Object).Labels = []string{"vm"}
+	made := measuredBy(t, "vmimLatency", slotOf("VirtualMachineInstanceMigration/ns/m", 0, 1, false), moved, news(90*ms, "VirtualMachineInstanceMigration/ns/m", "", "VMIMPreparingTarget"), news(100*ms, "VirtualMachineInstanceMigration/ns/m", "", "VMIMSucceeded"))
+	if d := made["vmimLatencyMeasurement-j.json"][0]; d["vmimName"] != "m" || d["vmiName"] != "vm" || d["pendingLatency"] != 20.0 || d["preparingTargetLatency"] != 90.0 || d["succeededLatency"] != 100.0 || d["runningLatency"] != nil {
+		t.Errorf("%v", d)
+	}
+	made = measuredBy(t, "volumeSnapshotLatency", slotOf("VolumeSnapshot/ns/s", 0, 1, false), news(70*ms, "VolumeSnapshot/ns/s", "", "VSReady"))
+	if d := made["volumeSnapshotLatencyMeasurement-j.json"][0]; d["vsName"] != "s" || d["vsReadyLatency"] != 70.0 {
+		t.Errorf("%v", d)
+	}
+}
+
+// measuredBy returns the documents of a job with one measurement.
+func measuredBy(t *testing.T, measured string, events ...record.Event) map[string][]map[string]any {
+	t.Helper()
+	return told(t, Configuration{Jobs: []Job{{Name: "j", Measured: []string{measured}}}}, nil, events...)
 }

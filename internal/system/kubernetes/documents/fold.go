@@ -3,6 +3,7 @@ package documents
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -11,52 +12,79 @@ const never record.Micros = -1 // a time that was not reached
 
 // fold collects what became of each job. Names are unique until the target is emptied.
 type fold struct {
-	jobs  map[string]*jobFold
-	there string           // the milestone that counts
-	slots map[string]*slot // Since the target was last empty
-	pods  map[string]*pod  // by namespace and name
-	order []*pod
-	open  bool // the step's requests come by a schedule
+	jobs    map[string]*jobFold
+	there   map[string]string  // the milestone that counts, by kind of objects
+	slots   map[string]*slot   // Since the target was last empty
+	objects map[string]*object // by name
+	order   []*object
+	open    bool // the step's requests come by a schedule
 }
 
 type jobFold struct {
-	began, ended record.Micros // first request, and last answer or ready pod; or never
-	cut          record.Micros // the end of its last step, or never
-	units        int           // requested pods
+	began, ended record.Micros  // first request, and last answer or ready object; or never
+	cut          record.Micros  // the end of its last step, or never
+	units        map[string]int // requested objects by kind
 	steps        map[int]bool
-	pods         []*pod
+	objects      []*object
 }
 
 type slot struct {
 	job                string
 	iteration, replica int
 	sent               record.Micros // time zero of objects with their own names
-	grouped            bool          // a controller names its pods
+	grouped            bool          // a controller names its objects
 	before             *slot         // the deleted one of the same name
 }
 
-type pod struct {
+type object struct {
 	name, of, node string
+	kind           string   // "" for a pod
+	told           []string // values on record with it
+	resized        string   // its size after it was changed, "" for none
 	slot           *slot
 	first          record.Micros // time of the first news
 	created, zero  record.Micros
 	at             map[string]record.Micros // by milestone
 }
 
-func (p *pod) reached(milestone string) record.Micros {
+func (p *object) reached(milestone string) record.Micros {
 	if at, ok := p.at[milestone]; ok {
 		return at
 	}
 	return never
 }
 
-func newFold(there string) *fold {
-	f := &fold{jobs: make(map[string]*jobFold), there: there}
+func newFold() *fold {
+	f := &fold{jobs: make(map[string]*jobFold), there: make(map[string]string)}
+	for _, t := range tables() {
+		f.there[t.kind] = t.milestones[len(t.milestones)-1].name
+	}
 	f.clear()
 	return f
 }
 
-func (f *fold) clear() { f.slots, f.pods, f.order = make(map[string]*slot), make(map[string]*pod), nil }
+func (f *fold) clear() {
+	f.slots, f.objects, f.order = make(map[string]*slot), make(map[string]*object), nil
+}
+
+// kindOf returns the kind in the name of an object, "" for a pod.
+func (f *fold) kindOf(name string) string {
+	kind, _, _ := strings.Cut(name, "/")
+	if _, known := f.there[kind]; known {
+		return kind
+	}
+	return ""
+}
+
+// of returns the job's objects of a kind.
+func (j *jobFold) of(kind string) (list []*object) {
+	for _, o := range j.objects {
+		if o.kind == kind {
+			list = append(list, o)
+		}
+	}
+	return list
+}
 
 func (f *fold) add(e record.Event) error {
 	switch b := e.Body.(type) {
@@ -80,13 +108,16 @@ func (f *fold) add(e record.Event) error {
 	case *record.Slot:
 		f.addSlot(e.Step, b)
 	case *record.Object:
-		p := f.pod(e.T, b.Object, cmp.Or(b.Slot, b.Object))
+		p := f.object(e.T, b.Object, cmp.Or(b.Slot, b.Object))
 		p.node = cmp.Or(b.Place, p.node)
+		if b.Labels != nil {
+			p.told = b.Labels
+		}
 		switch b.Milestone {
 		case "Created":
 			p.created = e.T
 		case "Deleted":
-			delete(f.pods, b.Object) // later news of the name is of another pod
+			delete(f.objects, b.Object) // later news of the name is of another object
 		}
 		if _, reached := p.at[b.Milestone]; !reached {
 			p.at[b.Milestone] = e.T
@@ -98,11 +129,11 @@ func (f *fold) add(e record.Event) error {
 func (f *fold) addSlot(step int, b *record.Slot) {
 	j := f.jobs[b.Component]
 	if j == nil {
-		j = &jobFold{began: never, ended: never, cut: never, steps: make(map[int]bool)}
+		j = &jobFold{began: never, ended: never, cut: never, units: make(map[string]int), steps: make(map[int]bool)}
 		f.jobs[b.Component] = j
 	}
 	j.steps[step] = true
-	j.units += b.Units
+	j.units[f.kindOf(b.Slot)] += b.Units
 	if j.began == never || b.Intended < j.began {
 		j.began = b.Intended
 	}
@@ -116,22 +147,28 @@ func (f *fold) addSlot(step int, b *record.Slot) {
 	}
 	f.slots[b.Slot] = s
 	if !b.Grouped && b.Outcome != record.SlotFailed && b.Outcome != record.SlotDropped {
-		f.pod(s.sent, b.Slot, b.Slot) // even without news of it
+		f.object(s.sent, b.Slot, b.Slot) // even without news of it
 	}
 }
 
-func (f *fold) pod(t record.Micros, name, of string) *pod {
-	p := f.pods[name]
+func (f *fold) object(t record.Micros, name, of string) *object {
+	p := f.objects[name]
 	if p == nil {
-		p = &pod{name: name, of: of, first: t, created: never, zero: never, at: make(map[string]record.Micros, 8)}
-		f.pods[name] = p
+		p = &object{name: name, of: of, kind: f.kindOf(name), first: t, created: never, zero: never, at: make(map[string]record.Micros, 8)}
+		f.objects[name] = p
 		f.order = append(f.order, p)
 	}
 	return p
 }
 
 func (f *fold) empty() {
+	byName := make(map[string]*object)
 	for _, p := range f.order {
+		if name, is := strings.CutPrefix(p.name, "Resize/"); is {
+			resize(byName["PersistentVolumeClaim/"+name], p)
+			continue
+		}
+		byName[p.name] = p
 		p.slot = f.slots[p.of]
 		for p.slot != nil && p.slot.before != nil && p.first < p.slot.sent {
 			p.slot = p.slot.before
@@ -144,28 +181,45 @@ func (f *fold) empty() {
 			p.zero = p.created
 		}
 		j := f.jobs[p.slot.job]
-		j.pods = append(j.pods, p)
-		j.ended = max(j.ended, p.reached(f.there))
+		j.objects = append(j.objects, p)
+		j.ended = max(j.ended, p.reached(f.there[p.kind]))
 	}
 	f.clear()
 	for _, j := range f.jobs {
-		slices.SortStableFunc(j.pods, func(a, b *pod) int {
+		slices.SortStableFunc(j.objects, func(a, b *object) int {
 			return cmp.Or(cmp.Compare(a.slot.iteration, b.slot.iteration), cmp.Compare(a.slot.replica, b.slot.replica), cmp.Compare(a.name, b.name))
 		})
 	}
 }
 
-// all returns the jobs at the end. A job with pods that were never ready ended with its step.
+// resize adds to a claim, unless that is nil or was not asked for, the time that a change of its size took.
+func resize(claim, change *object) {
+	if claim == nil || claim.zero == never {
+		return
+	}
+	claim.at["PVCResizing"] = claim.zero
+	if at := change.reached("PVCResized"); at != never {
+		claim.at["PVCResized"] = claim.zero + at - change.first
+		if len(change.told) > 0 {
+			claim.resized = change.told[0]
+		}
+	}
+}
+
+// all returns the jobs at the end. A job with objects that were never ready ended with its step.
 func (f *fold) all() map[string]*jobFold {
 	f.empty()
 	for _, j := range f.jobs {
-		ready := 0
-		for _, p := range j.pods {
-			if p.reached(f.there) != never {
-				ready++
+		missing := 0
+		for _, n := range j.units {
+			missing += n
+		}
+		for _, p := range j.objects {
+			if p.reached(f.there[p.kind]) != never {
+				missing--
 			}
 		}
-		if ready < j.units {
+		if missing > 0 {
 			j.ended = max(j.ended, j.cut)
 		}
 	}

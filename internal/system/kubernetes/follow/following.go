@@ -42,6 +42,7 @@ type following struct {
 	ageing *Ageing
 	noun   record.Noun
 	there  string // the milestone that counts
+	of     string // begins the names of the objects on record, "" for the run's main kind
 
 	mu       sync.Mutex
 	tracker  *observe.Tracker
@@ -105,7 +106,11 @@ func (s *following) Waits() Waits {
 
 // follow records news of objects. The caller holds mu.
 func (s *following) follow(at record.Micros, body record.Body) {
+	if state, ok := body.(*record.State); ok {
+		state.Object = s.of + state.Object
+	}
 	if o, ok := body.(*record.Object); ok {
+		o.Object = s.of + o.Object
 		switch o.Milestone {
 		case observe.Created:
 			s.ageing.born(at, o.Object)

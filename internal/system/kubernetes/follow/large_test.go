@@ -48,7 +48,7 @@ func TestLargeObjectsAreNotKept(t *testing.T) {
 	}
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(schema.GroupVersionKind{Group: "x", Version: "v1", Kind: "Thing"}, meta.RESTScopeNamespace)
-	set, err := newObjectSet(run, &Ageing{Run: run}, newNamespaceSet(), mapper, silent{})
+	set, err := newObjectSet(run, run.Load.Objects, &Ageing{Run: run}, newNamespaceSet(), mapper, silent{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package follow
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
@@ -22,6 +24,8 @@ import (
 // ObjectSet follows the objects that a workload describes, with a watch for each of their resources.
 type ObjectSet struct {
 	*following
+	spec      *described.Objects
+	names     map[string]bool // the objects that the run asked for beside its pods; nil follows all with its label
 	described *observe.Described
 	collect   []string // the path of each resource
 	within    []string // the same, in the run's namespace
@@ -97,10 +101,10 @@ func (s *ObjectSet) Path(name string) string {
 	return s.collect[0][:at] + "/namespaces/" + namespace + s.collect[0][at:] + "/" + name
 }
 
-// newObjectSet makes the follower of a workload's objects, for a cluster that knows their resources.
-func newObjectSet(common *prepared.Run, ageing *Ageing, namespaces *NamespaceSet, mapper meta.RESTMapper, caller Caller) (*ObjectSet, error) {
-	spec := common.Load.Objects
+// newObjectSet makes the follower of described objects, for a cluster that knows their resources.
+func newObjectSet(common *prepared.Run, spec *described.Objects, ageing *Ageing, namespaces *NamespaceSet, mapper meta.RESTMapper, caller Caller) (*ObjectSet, error) {
 	s := &ObjectSet{
+		spec:      spec,
 		following: &following{Run: common, ageing: ageing, noun: spec.Noun, there: spec.There}, ours: namespaces.Has, asking: make(chan struct{}, 32),
 		Caller: caller, spells: make(map[[2]string]*record.ComponentHistogram),
 	}
@@ -137,10 +141,30 @@ func newObjectSet(common *prepared.Run, ageing *Ageing, namespaces *NamespaceSet
 	return s, nil
 }
 
+// beside makes the set follow only objects that the run asks for, beside its pods.
+func (s *ObjectSet) beside() {
+	s.of, s.names = s.spec.Named()+"/", make(map[string]bool)
+	s.described.Asked = func(name string) bool { return s.names[name] }
+}
+
+// ask notes an object that the run is about to ask for, by its name on record.
+func (s *ObjectSet) ask(object string) {
+	if name, ours := strings.CutPrefix(object, s.spec.Resources[0].Kind+"/"); ours {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.names[name] = true; s.spec.Changes == "" {
+			s.Expect(len(s.names))
+		}
+	}
+}
+
 func (s *ObjectSet) watchers() (list []*api.Watcher) {
-	for i, r := range s.Load.Objects.Resources {
+	for i, r := range s.spec.Resources {
 		w := &api.Watcher{Name: s.collect[i][strings.LastIndexByte(s.collect[i], '/')+1:], Path: s.within[i], Handler: &resourceNews{s, i}, Encoding: api.JSONEncoding(), Care: api.Care{Doubt: s.doubt}}
-		if !r.Unlabelled {
+		switch {
+		case s.names != nil: // others may make them with kube-burner's labels alone
+			w.Query = url.Values{"labelSelector": {kubeburner.LabelRunID + "=" + s.Load.RunID}}
+		case !r.Unlabelled:
 			w.Query = ours(s.Load.RunID)
 		}
 		list = append(list, w)
@@ -214,12 +238,12 @@ func (s *ObjectSet) spell(whose, what string, d time.Duration) {
 func (s *ObjectSet) TellSpells() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range s.Load.Objects.Held {
-		if h := &s.Load.Objects.Held[i]; !h.Each {
+	for i := range s.spec.Held {
+		if h := &s.spec.Held[i]; !h.Each {
 			s.spell(s.noun.Many, h.Name, 0)
 		}
 	}
-	for _, m := range s.Load.Objects.Milestones {
+	for _, m := range s.spec.Milestones {
 		if m.Probe == nil {
 			continue
 		}
@@ -254,6 +278,7 @@ func (s *ObjectSet) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.described.Forget()
+	clear(s.names)
 	s.Caller.Forget()
 }
 

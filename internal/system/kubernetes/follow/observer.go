@@ -33,14 +33,15 @@ type Observer struct {
 	*prepared.Run
 	Pods       *PodSet
 	Objects    *ObjectSet // nil for a load of pods
-	Followed   Followed   // Pods or Objects
+	Followed   Followed   // Pods or Objects, with what is beside them
+	beside     []*ObjectSet
 	Nodes      *NodeSet
 	Namespaces *NamespaceSet
 	Actors     *Actors
 	canary     *canary
 	watchers   []*api.Watcher
 	pods       *api.Watcher   // brings the news of the canary
-	of         []*api.Watcher // the resources of Objects
+	of         []*api.Watcher // the resources of Objects, and beside them
 
 	Watching context.Context // ends with the watches, or with the reason why one of them cannot go on
 	stop     context.CancelCauseFunc
@@ -62,10 +63,19 @@ func NewObserver(common *prepared.Run, ageing *Ageing, now func() time.Time, map
 	o.Followed = o.Pods
 	if common.Load.Objects != nil {
 		var err error
-		if o.Objects, err = newObjectSet(common, ageing, o.Namespaces, mapper, caller); err != nil {
+		if o.Objects, err = newObjectSet(common, common.Load.Objects, ageing, o.Namespaces, mapper, caller); err != nil {
 			return nil, err
 		}
 		o.Followed = o.Objects
+	}
+	for _, spec := range common.Load.Beside {
+		set, err := newObjectSet(common, spec, ageing, o.Namespaces, mapper, caller)
+		if err != nil {
+			return nil, err
+		}
+		set.beside()
+		o.beside = append(o.beside, set)
+		o.Followed = together{o.Pods, o.beside}
 	}
 	o.Actors = newActors(common, o.Followed, o.Nodes, o.canary)
 	return o, nil
@@ -118,8 +128,11 @@ func (o *Observer) watch(ctx context.Context, fail func(error)) error {
 	if o.Objects != nil {
 		o.Objects.probing = o.Watching
 		o.of = o.Objects.watchers()
-		o.watchers = append(o.watchers, o.of...)
 	}
+	for _, set := range o.beside {
+		o.of = append(o.of, set.watchers()...)
+	}
+	o.watchers = append(o.watchers, o.of...)
 	var unseen []string
 	for _, w := range slices.Clone(o.watchers) {
 		w.Client, w.Clock, w.Emit = o.Client, o.Clock, o.Emit
@@ -183,7 +196,7 @@ func (o *Observer) Settle(ctx context.Context) error {
 	}
 	of := o.of
 	if o.Objects == nil && o.Pods.short(0) {
-		of = []*api.Watcher{o.pods}
+		of = append(slices.Clone(of), o.pods)
 	}
 	for _, w := range of {
 		if err := w.Reconcile(ctx); err != nil {
@@ -191,6 +204,24 @@ func (o *Observer) Settle(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// Ask notes an object that the run is about to ask for beside its pods, by its name on record.
+func (o *Observer) Ask(object string) {
+	for _, set := range o.beside {
+		set.ask(object)
+	}
+}
+
+// Begin notes that the work of objects beside the pods begins, or begins again, by their names on record.
+func (o *Observer) Begin(objects []string) {
+	for _, set := range o.beside {
+		for _, object := range objects {
+			if name, ours := strings.CutPrefix(object, set.of); ours {
+				set.Begin(name)
+			}
+		}
+	}
 }
 
 // Own returns the run's own namespace, or the existing one that it uses.
@@ -251,7 +282,7 @@ func (o *Observer) event(now record.Micros, e *corev1.Event) {
 		e.Type, e.Message, e.Reason = corev1.EventTypeNormal, e.Reason+": "+e.Message, reasonMeant
 	}
 	name := api.ObjectName(about.Namespace, about.Name)
-	o.EmitAt(now, &record.TargetEvent{Object: name, About: about.Kind, For: o.Pods.slotOf(about.Kind, name), Type: e.Type, Reason: e.Reason, Message: e.Message, Source: source, Count: count})
+	o.EmitAt(now, &record.TargetEvent{Object: name, About: about.Kind, For: o.Pods.SlotOf(about.Kind, name), Type: e.Type, Reason: e.Reason, Message: e.Message, Source: source, Count: count})
 }
 
 const reasonPulled = "Pulled" // reason of a kubelet's event when an image is on its node

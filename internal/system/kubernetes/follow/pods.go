@@ -45,8 +45,8 @@ func (s *PodSet) Created(pod string) { s.ageing.created(pod) }
 // Made notes the slot of an object that makes pods.
 func (s *PodSet) Made(kind, object, slot string) { s.makers.Store(kind+" "+object, slot) }
 
-// slotOf returns the slot whose pods an object makes, itself or through a ReplicaSet; "" for none.
-func (s *PodSet) slotOf(kind, object string) string {
+// SlotOf returns the slot whose pods an object makes, itself or through a ReplicaSet; "" for none.
+func (s *PodSet) SlotOf(kind, object string) string {
 	slot, ok := s.makers.Load(kind + " " + object)
 	if m := ofDeployment.FindStringSubmatch(object); !ok && m != nil && kind == "ReplicaSet" {
 		slot, ok = s.makers.Load("Deployment " + m[1])

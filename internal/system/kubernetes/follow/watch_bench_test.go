@@ -85,7 +85,7 @@ func watchAll(b *testing.B, kubeconfig, name string) *newsCount {
 		b.Fatal(err)
 	}
 	common := &prepared.Run{Client: client, Load: &prepared.Workload{Objects: objects}, Sink: &kubetest.Sink{}, Clock: record.StartClock(time.Now), Step: func() int { return 1 }}
-	set, err := newObjectSet(common, &Ageing{Run: common}, newNamespaceSet(), mapper, silent{})
+	set, err := newObjectSet(common, common.Load.Objects, &Ageing{Run: common}, newNamespaceSet(), mapper, silent{})
 	if err != nil {
 		b.Fatal(err)
 	}

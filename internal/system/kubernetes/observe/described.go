@@ -21,6 +21,7 @@ import (
 type Described struct {
 	*Tracker
 	spec      *described.Objects
+	told      []string // paths of the values that are on record with an object
 	course    Course
 	resources [][]rule // by resource
 	there     int      // the resource of the milestone that counts
@@ -30,6 +31,7 @@ type Described struct {
 	then      map[int]*described.Then                   // further requests by the milestone before them
 	gone      *rule                                     // the rule of the milestone of an object's end, or nil
 	Ask       func(object string, then *described.Then) // takes a further request to an object
+	Asked     func(object string) bool                  // tells the objects to follow, nil for all of their kind
 	// Says takes a changed text; Held the time for which something held, once that ends, at first 0.
 	Says    func(kind, name, text string)
 	Held    func(what *described.Held, name string, since, until record.Micros)
@@ -90,6 +92,8 @@ type told struct {
 	refused  Reason // a further request was refused
 	unheard  string // why it has not answered, "" without calls
 	probing  uint32 // milestones with a probe under way
+	first    string // the first value of what begins the work by its change
+	changed  bool
 }
 
 // trouble holds the troubles that one resource shows.
@@ -113,7 +117,7 @@ type Probe struct {
 
 // NewDescribed makes a Described that passes its events to emit.
 func NewDescribed(spec *described.Objects, created string, emit func(record.Micros, record.Body)) *Described {
-	d := &Described{spec: spec, objects: make(map[string]*told), resources: make([][]rule, len(spec.Resources)), then: make(map[int]*described.Then), on: make(map[string][]string), setUp: setUp{asked: make(map[string]bool)},
+	d := &Described{spec: spec, told: spec.Told(), objects: make(map[string]*told), resources: make([][]rule, len(spec.Resources)), then: make(map[int]*described.Then), on: make(map[string][]string), setUp: setUp{asked: make(map[string]bool)},
 		said: make(map[int]string), held: make(map[*described.Held]map[string]record.Micros)}
 	d.course = Course{Names: []string{created}, Placed: -1}
 	of := func(name string) int {
@@ -151,7 +155,7 @@ func NewDescribed(spec *described.Objects, created string, emit func(record.Micr
 		d.setUp.ready = append(d.setUp.ready, make(map[string]bool))
 	}
 	d.Tracker = NewTracker(d.course, emit)
-	d.Asleep, d.Sole = spec.Begin != nil, true
+	d.Asleep, d.Sole = spec.Begin != nil || spec.Changes != "", true
 	return d
 }
 
@@ -312,8 +316,8 @@ func (d *Described) Apply(now record.Micros, change Change, resource int, raw []
 		return probes, nil
 	}
 	name := m.objectOf(r)
-	if name == "" {
-		return called, nil // no object's
+	if name == "" || d.Asked != nil && !d.Asked(name) {
+		return called, nil // no object's, or somebody else's
 	}
 	o := d.objects[name]
 	if o == nil {
@@ -336,9 +340,10 @@ func (d *Described) Apply(now record.Micros, change Change, resource int, raw []
 	o.uids[resource] = m.uid
 	if resource == 0 {
 		o.news.UID, o.news.Deleting, o.news.Stamps[bitCreated] = m.uid, m.deleting, m.created
-		if by := d.spec.GroupBy; by != nil && o.news.Labels == nil {
-			for _, label := range by.Labels {
-				o.news.Labels = append(o.news.Labels, strings.Clone(m.get("metadata.labels."+gjson.Escape(label)).String()))
+		d.change(now, o, m)
+		if o.news.Labels == nil {
+			for _, path := range d.told {
+				o.news.Labels = append(o.news.Labels, strings.Clone(m.get(path).String()))
 			}
 		}
 	}
@@ -355,6 +360,19 @@ func (d *Described) Apply(now record.Micros, change Change, resource int, raw []
 	probes := append(called, d.look(o, resource, m)...)
 	d.apply(now, change, o)
 	return probes, nil
+}
+
+// change begins the work of an object whose first value has changed.
+func (d *Described) change(now record.Micros, o *told, m *message) {
+	value := m.get(d.spec.Changes).String()
+	switch {
+	case d.spec.Changes == "" || o.changed:
+	case o.first == "":
+		o.first = strings.Clone(value)
+	case value != o.first:
+		o.changed, o.news.Reached, o.news.There, o.news.Labels = true, 0, false, nil
+		d.Tracker.Begin(now, o.news.Name)
+	}
 }
 
 // besides reports the texts and the held conditions in a message.
@@ -520,6 +538,9 @@ func (m *message) meets(w *described.When) (met bool, value string) {
 		return true, ""
 	}
 	value = m.get(w.Path).String()
+	if w.Same != "" {
+		return value != "" && value == m.get(w.Same).String(), value
+	}
 	if len(w.Values) == 0 {
 		return value != "", value
 	}

@@ -481,3 +481,33 @@ func TestBesides(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
+
+// A claim whose size is changed is on its way from then on, until it has the size. Another one is not on record.
+func TestChanges(t *testing.T) {
+	spec := described.Measured("pvcLatency")[1].(*described.Objects)
+	var got []string
+	d := NewDescribed(spec, Created, func(at record.Micros, body record.Body) {
+		if o, ok := body.(*record.Object); ok {
+			got = append(got, fmt.Sprintf("%d %s %s %s", at, o.Object, o.Milestone, strings.Join(o.Labels, ",")))
+		}
+	})
+	d.Asked = func(name string) bool { return name != "ns/stranger" }
+	for i, m := range []struct{ why, name, asked, has string }{
+		{"it is made", "a", "1Gi", ""},
+		{"it is bound, with the size that it wants", "a", "1Gi", "1Gi"},
+		{"one that keeps its size", "b", "1Gi", "1Gi"},
+		{"its size is changed", "a", "2Gi", "1Gi"},
+		{"it has the size", "a", "2Gi", "2Gi"},
+		{"it is changed again, which is not measured", "a", "3Gi", "2Gi"},
+		{"a claim of somebody else", "stranger", "1Gi", ""},
+		{"whose size is changed", "stranger", "2Gi", ""},
+	} {
+		raw := fmt.Sprintf(`{"kind":"PersistentVolumeClaim","metadata":{"name":%q,"namespace":"ns","uid":%[1]q},"spec":{"resources":{"requests":{"storage":%q}}},"status":{"phase":"Bound","capacity":{"storage":%q}}}`, m.name, m.asked, m.has)
+		if _, err := d.Apply(record.Micros(i), Changed, 0, []byte(raw), nil); err != nil {
+			t.Fatalf("%s: %v", m.why, err)
+		}
+	}
+	if want := []string{"3 ns/a PVCResizing 2Gi", "4 ns/a PVCResized "}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -25,8 +25,9 @@ type Identity struct{ UUID, Run string }
 // Workload holds a workload that is ready for a cluster.
 type Workload struct {
 	Variant
-	Axis    string             // one of those that observe.Declare lists
-	Objects *described.Objects // says which objects are followed; nil is pods
+	Axis    string               // one of those that observe.Declare lists
+	Objects *described.Objects   // says which objects are followed; nil is pods
+	Beside  []*described.Objects // says what is followed beside pods
 	// Progress shows the wait before a step begins; nil shows nothing.
 	Progress func() (show func(what string), end func())
 	// Arms holds the variants of a comparison by name. Without any, every level uses Variant.

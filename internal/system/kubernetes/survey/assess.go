@@ -43,8 +43,10 @@ type Demand struct {
 	Axis    ceiling.Axis
 	Means   string // target's name of the axis; Open says that objects are removed as they age
 	Open    bool
-	// Objects are the followed objects, nil for pods; Beyond are further rights that they need.
+	// Objects are the followed objects, nil for pods; Beside are followed where the load makes such objects;
+	// Beyond are further rights that they need.
 	Objects   *described.Objects
+	Beside    []*described.Objects
 	Beyond    []ceiling.Right
 	Namespace string // an existing one for all objects, "" for the run's own
 	ToLoad    bool   // makes an unknown kind an error instead of a finding

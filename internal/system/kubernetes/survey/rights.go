@@ -179,6 +179,11 @@ func (r *rights) document(doc create.Document, namespace string) {
 	if doc.Unknown != nil {
 		return
 	}
+	for _, o := range r.Beside {
+		if kind := o.Resources[0].Kind; doc.GetKind() == kind || kind == "DataVolume" && doc.GetKind() == "VirtualMachine" {
+			r.follows(o)
+		}
+	}
 	resource, where := resourceOf(doc.Mapping), r.within(doc.Mapping)
 	namespaced := doc.Mapping.Scope.Name() == meta.RESTScopeNameNamespace
 	elsewhere := namespaced && doc.GetNamespace() != "" && doc.GetNamespace() != namespace
@@ -202,11 +207,7 @@ func (r *rights) followed() {
 	if drains || slices.ContainsFunc(r.Objects.Resources, func(o described.Resource) bool { return o.Unlabelled }) {
 		r.need("tells which objects without the run's label are in its namespaces", "", "namespaces", "list", "watch")
 	}
-	for _, o := range r.Objects.Resources {
-		if resource, where := r.of(o.APIVersion, o.Kind); resource != "" {
-			r.need("follows the objects of the load", where, resource, "list", "watch")
-		}
-	}
+	r.follows(r.Objects)
 	self, where := r.of(r.Objects.Resources[0].APIVersion, r.Objects.Resources[0].Kind)
 	ask := func(a described.Ask) {
 		if a.Patch != nil {
@@ -231,6 +232,14 @@ func (r *rights) followed() {
 	if c := r.Objects.Concurrent; c != nil && c.Limits != nil {
 		if resource, _ := r.of(c.Limits.APIVersion, c.Limits.Kind); resource != "" {
 			r.want("reads the limits that the load is held against", "", resource, "list")
+		}
+	}
+}
+
+func (r *rights) follows(objects *described.Objects) {
+	for _, o := range objects.Resources {
+		if resource, where := r.of(o.APIVersion, o.Kind); resource != "" {
+			r.need("follows the objects of the load", where, resource, "list", "watch")
 		}
 	}
 }

@@ -1,0 +1,83 @@
+package follow
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/described"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/kubetest"
+)
+
+// Objects beside pods are on record under the names of their kinds, and those that the run did not ask for are not.
+func TestObjectsBesidePods(t *testing.T) {
+	t.Parallel()
+	volume := func(name, ready string) string {
+		return fmt.Sprintf(`{"apiVersion":"cdi.kubevirt.io/v1beta1","kind":"DataVolume","metadata":{"name":%q,"namespace":"ns","uid":%[1]q,"resourceVersion":"1","creationTimestamp":"2026-11-28T08:00:00Z"},"status":{"conditions":[{"type":"Bound","status":"True"},{"type":"Ready","status":%q}]}}`, name, ready)
+	}
+	var query string
+	run, sink := kubetest.RunOn(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if query = r.URL.Query().Get("labelSelector"); r.URL.Query().Get("watch") != "" {
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+			return
+		}
+		fmt.Fprintf(w, `{"apiVersion":"cdi.kubevirt.io/v1beta1","kind":"DataVolumeList","metadata":{"resourceVersion":"9"},"items":[%s]}`, strings.Join([]string{volume("a", "True"), volume("b", "False"), volume("stranger", "True")}, ","))
+	})
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(schema.GroupVersionKind{Group: "cdi.kubevirt.io", Version: "v1beta1", Kind: "DataVolume"}, meta.RESTScopeNamespace)
+	run.Load.Beside = []*described.Objects{described.Measured("dataVolumeLatency")[0].(*described.Objects)}
+	o, err := NewObserver(run, &Ageing{Run: run}, time.Now, mapper, silent{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"ns/a", "DataVolume/ns/a", "DataVolume/ns/b"} { // the first is a pod
+		o.Ask(name)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for _, w := range o.beside[0].watchers() {
+		w.Client, w.Clock, w.Emit = run.Client, run.Clock, run.Emit
+		if err := w.Start(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := "kube-burner.io/runid=run1"; query != want {
+		t.Errorf("objects are selected by %q, want %q", query, want)
+	}
+	if p := o.Followed.Progress(); p.There != 1 || p.Arrived != 1 || p.Left != 2 {
+		t.Errorf("%+v", p)
+	}
+	if w := o.Followed.Waits(); w.Objects["importer"] != 1 {
+		t.Errorf("%+v", w)
+	}
+	if names := o.Followed.Names(); len(names) != 0 || o.Followed.Noun().Many != "objects" {
+		t.Errorf("%q are removed one by one", names)
+	}
+	o.Followed.Account(true)
+	var got []string
+	for _, e := range sink.Events() {
+		switch b := e.Body.(type) {
+		case *record.Object:
+			got = append(got, b.Object+" "+b.Milestone)
+		case *record.State:
+			got = append(got, b.Object+" "+b.Reason)
+		}
+	}
+	slices.Sort(got)
+	if want := "DataVolume/ns/a Created, DataVolume/ns/a DVBound, DataVolume/ns/a DVReady, DataVolume/ns/b Created, DataVolume/ns/b DVBound, DataVolume/ns/b NotDVRunning"; strings.Join(got, ", ") != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if o.Followed.Forget(); o.Followed.Progress().Left != 0 {
+		t.Error("not forgotten")
+	}
+}
