@@ -154,7 +154,6 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll query first plimsoll_level", []int{process.ExitPass}, ""},
 		{`bin/plimsoll query first 'rate(process_cpu_seconds_total{job="kube-apiserver"}[30s])' --range`, []int{process.ExitPass}, ""},
 		{"bin/plimsoll kube-burner init -c examples/kube-burner/density.yml --lab-nodes 10 --local-indexing", nil, "TestKubeBurnerInit runs such a command"},
-		{"bin/plimsoll kube-burner init -c examples/kube-burner/density.yml --lab default --set QPS=50,JOB_ITERATIONS=3", nil, "likewise"},
 		{"bin/plimsoll workloads list", []int{process.ExitPass}, ""},
 		{"bin/plimsoll workloads export node-density my-density", []int{process.ExitPass}, ""},
 	}

@@ -168,6 +168,25 @@ func (e *Engine) answer(ctx context.Context, query string, q promql.Query, err e
 	return a, nil
 }
 
+// Lacks returns the names of metrics in a query of which there is no series.
+func (e *Engine) Lacks(ctx context.Context, query string, from, to time.Time) (names []string) {
+	expr, err := newParser().ParseExpr(query)
+	if err != nil {
+		return nil
+	}
+	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
+		s, ok := node.(*parser.VectorSelector)
+		if !ok || s.Name == "" || slices.Contains(names, s.Name) {
+			return nil
+		}
+		if found, err := e.Series(ctx, []string{s.Name}, from, to); err == nil && len(found) == 0 {
+			names = append(names, s.Name)
+		}
+		return nil
+	})
+	return names
+}
+
 // Series returns the labels of all series that a selector matches.
 func (e *Engine) Series(ctx context.Context, selectors []string, from, to time.Time) ([]map[string]string, error) {
 	list := []map[string]string{}

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/api"
 	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/value"
@@ -163,11 +162,10 @@ type fetched struct {
 }
 
 func (s *Scraper) ask(ctx context.Context, until time.Time) (map[string]*fetched, error) {
-	client, err := api.NewClient(api.Config{Address: s.Remote.URL, RoundTripper: bounded{s.Remote.Transport, s.most}})
+	remote, err := s.Remote.client(s.most)
 	if err != nil {
 		return nil, err
 	}
-	remote := v1.NewAPI(client)
 	query := func(text string, at time.Time) (model.Value, error) {
 		v, warnings, err := remote.Query(ctx, text, at)
 		if of, ok := errors.AsType[*v1.Error](err); ok && of.Type == v1.ErrClient {

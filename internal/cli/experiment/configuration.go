@@ -70,6 +70,9 @@ func (x *experimentCommand) variables(p *process.Process, w *workload.Workload) 
 	if err := x.flags.staysHere(c); err != nil {
 		return err
 	}
+	if _, err := c.Profiles(w.Files()); err != nil {
+		return process.Usagef("", "%w", err)
+	}
 	if x.plan.Kind == plan.Sweep && len(x.plan.Axis.Levels) == 0 {
 		for i := range c.Jobs {
 			x.plan.Axis.Levels = append(x.plan.Axis.Levels, float64(i+1))

@@ -460,10 +460,11 @@ func (r *runner) show(f *experimentFlags) error {
 			if f.ended != nil {
 				f.ended.result, f.ended.err = result, err
 			}
-			if writeErr := r.document(dir); writeErr != nil {
-				if f.ended != nil {
-					f.ended.unsent = true
-				}
+			writeErr := r.document(dir)
+			if f.ended != nil {
+				f.ended.unsent, f.ended.alerted = writeErr != nil || r.alerted == process.ExitInconclusive, r.alerted == process.ExitFail
+			}
+			if writeErr != nil {
 				p.Logf("warning: %v; 'plimsoll analyze %s --documents DIR' writes the documents\n", writeErr, dir)
 			}
 		}
@@ -497,6 +498,9 @@ func (r *runner) show(f *experimentFlags) error {
 		p.Logf("hint: '%s' continues it\n", r.resumeCommand(dir))
 	}
 	code := against.Code(result.ExitCode)
+	if code == process.ExitPass {
+		code = r.alerted
+	}
 	if f.summary {
 		showErr = cmp.Or(showErr, r.summarise(dir, *result, against, code))
 	}

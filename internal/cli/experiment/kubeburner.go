@@ -34,16 +34,15 @@ import (
 const (
 	burnerFailed    = 1
 	burnerTimeout   = 2
+	burnerAlert     = 3
 	burnerThreshold = 4
 )
 
 // newKubeBurnerCommand has kube-burner's own commands, with its flags and exit codes.
 func newKubeBurnerCommand(p *process.Process, stop *process.Interrupts) *cobra.Command {
-	verbs := []*cobra.Command{newInitCommand(p, stop), newHealthCheckCommand(p, stop), newImportCommand(p, stop)}
+	verbs := []*cobra.Command{newInitCommand(p, stop), newHealthCheckCommand(p, stop), newImportCommand(p, stop), newAskCommand(p, stop, true), newAskCommand(p, stop, false)}
 	for _, c := range [...]struct{ name, short, hint string }{
 		{"measure", "Measure what others load", "'plimsoll run' and 'plimsoll kube-burner init' measure the load that they make"},
-		{"index", "Collect metrics of a time that has passed", "'plimsoll query DIR' answers PromQL from the metrics of a run"},
-		{"check-alerts", "Evaluate alerts over a time that has passed", "'plimsoll query DIR' answers PromQL from the metrics of a run"},
 		{"destroy", "Remove what a run has made", "a run removes what it made; 'plimsoll clean --kubeconfig FILE' removes what killed runs left"},
 	} {
 		verbs = append(verbs, &cobra.Command{
@@ -76,8 +75,8 @@ func newKubeBurnerCommand(p *process.Process, stop *process.Interrupts) *cobra.C
 		Long: `Run a configuration of kube-burner as kube-burner does: by its flags, with its
 documents and its exit codes. docs/kube-burner.md says what is the same and what is not.
 
-0 is passed, 1 failed, 2 a timeout, 4 a threshold that was broken. A run that is
-inconclusive or invalid has failed.`,
+0 is passed, 1 failed, 2 a timeout, 3 an alert, 4 a threshold that was broken. A run that
+is inconclusive or invalid has failed.`,
 	}, verbs...)
 }
 
@@ -85,6 +84,7 @@ inconclusive or invalid has failed.`,
 type burnerFlags struct {
 	experimentFlags
 	config, metadata string
+	endpointFile     string
 	timeout          time.Duration
 	allowMissing     bool
 	profile, level   string
@@ -99,8 +99,7 @@ type refusal struct{ name, short, value, hint, given string }
 func refusals() []*refusal {
 	return []*refusal{
 		{name: "configmap", value: "name", hint: "give the file with --config"},
-		{name: "metrics-endpoint", short: "e", value: "file", hint: "--scrape reads the cluster's own metrics into the run's directory; an indexer of type local in the configuration says where documents go"},
-		{name: "alert-profile", value: "file", hint: "objectives are thresholds of podLatency in the configuration"},
+		{name: "alert-profile", value: "file", hint: "the configuration's metricsEndpoints name profiles, as --metrics-endpoint does"},
 	}
 }
 
@@ -137,10 +136,11 @@ The run's directory, --out, has all that was recorded; there is no further log f
 	flags.StringVar(&f.metadata, "user-metadata", "", "YAML `file` with what each document has besides")
 	flags.BoolVar(&f.local, "local-indexing", false, "write the documents also where the configuration has no indexer")
 	flags.StringVar(&f.into, "metrics-directory", "", "`directory` of the documents (default the configuration's, or collected-metrics-UUID)")
+	flags.StringVarP(&f.endpointFile, "metrics-endpoint", "e", "", "YAML `file` with metric endpoints, which replace the configuration's and are asked")
 	addServer(flags, &f.server)
 	flags.DurationVar(&f.timeout, "timeout", 4*time.Hour, "end the run after that")
 	flags.BoolVar(&f.ignored.skipLogFile, "skip-log-file", false, "taken, and changes nothing: there is no log file")
-	flags.BoolVar(&f.ignored.skipTLSVerify, "skip-tls-verify", true, "taken, and changes nothing: no Prometheus is asked")
+	flags.BoolVar(&f.ignored.skipTLSVerify, "skip-tls-verify", true, "taken, and changes nothing: an endpoint's skipTLSVerify counts")
 	flags.StringVar(&f.profile, "profile-type", "", "taken, and changes nothing: there is no metrics profile")
 	flags.StringVar(&f.level, "log-level", "info", "`level`, which is taken and changes nothing: "+strings.Join(logLevels(), ", "))
 	for _, r := range f.refused {
@@ -186,16 +186,16 @@ func (f *burnerFlags) run(cmd *cobra.Command, p *process.Process, stop *process.
 		return err
 	}
 	f.server.Client = new(http.Client)
-	if f.metadata != "" {
-		text, err := size.ReadFile(f.metadata)
-		if errors.Is(err, fs.ErrNotExist) {
-			return process.Usagef(nearest.File(f.metadata), "--user-metadata: there is no file %s", f.metadata)
+	var err error
+	if f.documented.metadata, err = readMetadata(f.metadata); err != nil {
+		return err
+	}
+	if f.endpointFile != "" {
+		if err := readYAML("metrics-endpoint", f.endpointFile, &f.endpoints); err != nil {
+			return err
 		}
-		if err == nil {
-			_, err = strictyaml.Decode(f.metadata, text, &f.documented.metadata)
-		}
-		if err != nil {
-			return process.Usagef("", "--user-metadata: %w", err)
+		if err := kubeburner.CheckEndpoints(f.endpointFile, f.endpoints); err != nil {
+			return process.Usagef("", "--metrics-endpoint: %w", err)
 		}
 	}
 	x := f.experiment(cmd, f.config)
@@ -207,6 +207,29 @@ func (f *burnerFlags) run(cmd *cobra.Command, p *process.Process, stop *process.
 		}
 	}
 	return burnerCode(x.run(p, stop), f.ended)
+}
+
+// readMetadata reads what documents have besides, from a file; "" is nothing.
+func readMetadata(file string) (metadata map[string]any, err error) {
+	if file != "" {
+		err = readYAML("user-metadata", file, &metadata)
+	}
+	return metadata, err
+}
+
+// readYAML reads the file of a flag.
+func readYAML(flag, file string, into any) error {
+	text, err := size.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return process.Usagef(nearest.File(file), "--%s: there is no file %s", flag, file)
+	}
+	if err == nil {
+		_, err = strictyaml.Decode(file, text, into)
+	}
+	if err != nil {
+		return process.Usagef("", "--%s: %w", flag, err)
+	}
+	return nil
 }
 
 // namesCluster reports whether a flag says which cluster is loaded, or that one is made.
@@ -239,6 +262,9 @@ func (x *experimentCommand) allowMissing(p *process.Process) error {
 // burnerCode returns how a run ended in kube-burner's codes.
 func burnerCode(err error, e *ended) error {
 	code := process.ExitCode(err)
+	if e.alerted && code < process.ExitInterrupted-1 {
+		return process.ExitError(burnerAlert)
+	}
 	if code == process.ExitPass && e.unsent {
 		return process.ExitError(burnerFailed)
 	}
@@ -347,6 +373,8 @@ type documented struct {
 	// configuration does not ask for them.
 	into  string
 	local bool
+	// endpoints replaces the configuration's; nil keeps these.
+	endpoints []kubeburner.MetricsEndpoint
 	// server gets them too, unless it has no URL.
 	server documents.Server
 	ended  *ended
@@ -354,8 +382,9 @@ type documented struct {
 
 // ended holds the result of a run, for kube-burner's exit codes.
 type ended struct {
-	result *result.Result
-	err    error // why it was cut
+	result  *result.Result
+	err     error // why it was cut
+	alerted bool  // an alert fired that fails the run
 	// unsent says that the documents are not where they were to be.
 	unsent bool
 }
@@ -378,7 +407,12 @@ func (r *runner) configuration(uuid string) (*kubeburner.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.workload.Config(params, cmp.Or(uuid, anyUUID))
+	c, err := r.workload.Config(params, cmp.Or(uuid, anyUUID))
+	if err == nil && r.endpoints != nil {
+		c.MetricsEndpoints = r.endpoints
+		kubeburner.Default(c)
+	}
+	return c, err
 }
 
 // documentsOf returns the configuration as documents need it; byDefault names their directory.
@@ -417,19 +451,25 @@ func (d documented) staysHere(c *kubeburner.Config) error {
 	return nil
 }
 
-// document writes the documents of a run where its configuration says.
+// document evaluates the profiles of a run's configuration, and writes its documents where that says.
 func (r *runner) document(dir record.Dir) error {
 	c, err := documents.Read(dir)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(c.Places) == 0 && r.server.URL == "" {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
+	found, failed := r.found(r.stop.Hard, dir, c)
+	r.alerted = tellFound(r.p, found)
+	if len(c.Places) == 0 && r.server.URL == "" {
+		return failed
+	}
 	list, err := documents.Make(dir, c)
-	if err != nil {
+	if err = errors.Join(err, failed); err != nil {
 		return err
 	}
+	list = append(list, found.Documents...)
 	for _, place := range c.Places {
 		place.Named = r.into != "" && place.Directory == r.into
 		n, err := documents.Write(".", place, list)

@@ -53,6 +53,8 @@ type runner struct {
 	// that a grid says it.
 	tells  func()
 	ofGrid bool
+	// alerted is the exit code that the alerts of its configuration come to.
+	alerted int
 	documented
 }
 

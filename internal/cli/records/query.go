@@ -211,7 +211,7 @@ func (f *queryFlags) answer(ctx context.Context, p *process.Process, query strin
 			Data   metrics.Answer `json:"data"`
 		}{"success", a})
 	case "csv":
-		err = writeCSV(p.Stdout, points(a))
+		err = writeCSV(p.Stdout, a.Series())
 	default:
 		err = f.text(p.Stdout, query, a)
 	}
@@ -224,37 +224,11 @@ func (f *queryFlags) answer(ctx context.Context, p *process.Process, query strin
 	return nil
 }
 
-// series is one of an answer, with its values.
-type series struct {
-	labels map[string]string
-	name   string
-	values []promql.FPoint
-}
-
-// points returns the values of an answer by series.
-func points(a metrics.Answer) (list []series) {
-	switch r := a.Result.(type) {
-	case promql.Scalar:
-		list = append(list, series{values: []promql.FPoint{{T: r.T, F: r.V}}})
-	case promql.String:
-		list = append(list, series{name: strconv.Quote(r.V)})
-	case promql.Vector:
-		for _, s := range r {
-			list = append(list, series{s.Metric.Map(), s.Metric.String(), []promql.FPoint{{T: s.T, F: s.F}}})
-		}
-	case promql.Matrix:
-		for _, s := range r {
-			list = append(list, series{s.Metric.Map(), s.Metric.String(), s.Floats})
-		}
-	}
-	return list
-}
-
 // writeCSV writes a row for each value: the time, the value and the labels.
-func writeCSV(w io.Writer, list []series) error {
+func writeCSV(w io.Writer, list []metrics.Series) error {
 	names := make(map[string]bool)
 	for _, s := range list {
-		for name := range s.labels {
+		for name := range s.Labels {
 			names[name] = true
 		}
 	}
@@ -264,10 +238,10 @@ func writeCSV(w io.Writer, list []series) error {
 		return err
 	}
 	for _, s := range list {
-		for _, x := range s.values {
+		for _, x := range s.Values {
 			row := []string{time.UnixMilli(x.T).UTC().Format("2006-01-02T15:04:05.000Z"), exact(x.F)}
 			for _, name := range columns {
-				row = append(row, s.labels[name])
+				row = append(row, s.Labels[name])
 			}
 			if err := rows.Write(row); err != nil {
 				return err
@@ -327,23 +301,23 @@ func (f *queryFlags) text(w io.Writer, question string, a metrics.Answer) error 
 	default:
 		fmt.Fprintf(t, "VALUE\tSERIES\n")
 	}
-	for _, s := range points(a) {
-		n := len(s.values)
+	for _, s := range a.Series() {
+		n := len(s.Values)
 		switch {
 		case n == 0:
-			fmt.Fprintf(t, "%s\n", s.name)
+			fmt.Fprintf(t, "%s\n", s.Name)
 		case f.isRangeOfTime:
 			least, most, sum := math.Inf(1), math.Inf(-1), 0.0
-			for _, x := range s.values {
+			for _, x := range s.Values {
 				least, most, sum = min(least, x.F), max(most, x.F), sum+x.F
 			}
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\n", figure(least), figure(sum/float64(n)), figure(most), figure(s.values[n-1].F), n, s.name)
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\n", figure(least), figure(sum/float64(n)), figure(most), figure(s.Values[n-1].F), n, s.Name)
 		case samples:
-			for _, x := range s.values {
-				fmt.Fprintf(t, "%s\t%s\t%s\n", since(time.UnixMilli(x.T)), figure(x.F), s.name)
+			for _, x := range s.Values {
+				fmt.Fprintf(t, "%s\t%s\t%s\n", since(time.UnixMilli(x.T)), figure(x.F), s.Name)
 			}
 		default:
-			fmt.Fprintf(t, "%s\t%s\n", figure(s.values[0].F), s.name)
+			fmt.Fprintf(t, "%s\t%s\n", figure(s.Values[0].F), s.Name)
 		}
 	}
 	return t.Flush()

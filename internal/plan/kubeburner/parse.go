@@ -2,7 +2,6 @@ package kubeburner
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -104,14 +103,7 @@ func asInts(v any) any {
 // returns all problems as one *strictyaml.Error.
 func (c *Config) Templates(fsys fs.FS) ([][]*Template, error) {
 	v := strictyaml.Validation{At: c.positions}
-	fail := func(path string, err error) {
-		var e *strictyaml.Error
-		if errors.As(err, &e) {
-			v.Problems = append(v.Problems, e.Problems...)
-			return
-		}
-		v.Fail(path, "%v", err)
-	}
+	fail := func(path string, err error) { failAt(&v, path, err) }
 	options := TemplateOptions{FS: fsys, Env: c.env}
 	for i, name := range c.Global.FunctionTemplates {
 		text, err := readFile(fsys, name)
@@ -147,6 +139,15 @@ func (c *Config) Templates(fsys fs.FS) ([][]*Template, error) {
 		return nil, err
 	}
 	return all, nil
+}
+
+// failAt adds the problems of what a setting names, which lie in another file or at its path.
+func failAt(v *strictyaml.Validation, path string, err error) {
+	if problems := strictyaml.Problems(err); len(problems) > 0 {
+		v.Problems = append(v.Problems, problems...)
+	} else if err != nil {
+		v.Fail(path, "%v", err)
+	}
 }
 
 // deepCopy copies a generic tree, so that template functions that change it (sprig's set) change a copy.

@@ -239,8 +239,7 @@ func Served(c *Config) (refused, noted []strictyaml.Problem) {
 	}
 	for i, e := range c.MetricsEndpoints {
 		path := strictyaml.Index("metricsEndpoints", i)
-		u.takes(e.Endpoint != "" && len(e.Metrics) > 0, path+".metrics", "metrics are not queried")
-		u.refuses(e.Endpoint != "" && len(e.Alerts) > 0, path+".alerts", "alerts are not evaluated, and a run without them could pass that should fail", "")
+		u.takes(e.Endpoint != "" && len(e.Metrics)+len(e.Alerts) > 0, path+".endpoint", "it is asked only if --allow names it, too; else the record answers")
 		u.takes(e.Indexer.Type != "" && e.Indexer.Type != "local", path+".indexer.type", "nothing is sent to an indexer: the run's directory has all that was recorded")
 	}
 	return u.sorted(u.Problems), u.sorted(u.noted)
@@ -292,8 +291,7 @@ func (u *served) job(path string, j *Job) {
 	u.refuses(j.IncrementalLoad != nil, path+".incrementalLoad", "the load is not raised in steps", "limit and sweep raise it: --axis iterations")
 	u.takes(!j.WaitWhenFinished && j.JobType != Delete, path+".waitWhenFinished", "each job is waited for")
 	u.takes(creates && !j.WaitForDeletion, path+".waitForDeletion", "the removal at the end is always waited for")
-	u.says(path+".metricsClosing", "nothing is queried")
-	u.takes(j.MetricsAggregate, path+".metricsAggregate", "nothing is queried")
+	u.takes(j.MetricsAggregate, path+".metricsAggregate", "each job has metrics of its own")
 	u.takes(j.GC, path+".gc", "a run always removes what it made, once the last job has ended")
 	u.takes(!j.VerifyObjects, path+".verifyObjects", "every object is accounted for")
 	u.takes(!j.ErrorOnVerify, path+".errorOnVerify", "an object that is missing counts against the run")

@@ -508,6 +508,52 @@ func TestHooksOfAConfiguration(t *testing.T) {
 	}
 }
 
+// Alerts and metrics of a configuration are asked of the record, and of a Prometheus that a flag names.
+func TestProfilesOfAConfiguration(t *testing.T) {
+	t.Parallel()
+	p := suite.Lab(t, e2e.SmallLab()...)
+	writeFiles(t, p.Dir, kubeBurner)
+	prometheus := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"job":"x"},"values":[[1,"2"]]}]}}`)
+	}))
+	defer prometheus.Close()
+	writeFiles(t, p.Dir, map[string]string{
+		"fires.yml":  "[{expr: 'plimsoll_level >= {{ .MOST }}', severity: critical, description: 'level {{$value}}'}]",
+		"unseen.yml": "[{expr: no_such_metric > 0, severity: error}]",
+		"m.yml":      "[{query: 'sum(apiserver_request_total)', metricName: requests, instant: true}, {query: plimsoll_level, metricName: level}]",
+		"a.yml":      "metricsEndpoints: [{endpoint: '" + prometheus.URL + "', alerts: [{{ .ALERTS }}], metrics: [m.yml], indexer: {type: local, metricsDirectory: made}}]\njobs: [{name: a, qps: 500, burst: 10, namespace: alerts, objects: [{objectTemplate: templates/pod.yml, inputVars: {n: 1}}]}]\n",
+		"e.yml":      "[{endpoint: '" + prometheus.URL + "', alerts: [fires.yml]}]",
+	})
+	for _, tt := range []struct {
+		why, args string
+		code      int
+		says      string
+	}{
+		{"an alert fires", "run a.yml --set MOST=1 --set ALERTS=fires.yml", process.ExitFail, "alert: critical: level 1 at "},
+		{"none fires", "run a.yml --set MOST=9 --set ALERTS=fires.yml", process.ExitPass, "Documents: "},
+		{"nobody knows", "run a.yml --set ALERTS=unseen.yml", process.ExitInconclusive, "there is no series on record of no_such_metric"},
+		{"a Prometheus is asked, by a flag", "run a.yml --set MOST=9 --set ALERTS=fires.yml --allow " + prometheus.URL, process.ExitFail, "alert: critical: level 2 at "},
+		{"kube-burner's exit code", "kube-burner init -c a.yml --set MOST=1,ALERTS=fires.yml", 3, "alert: critical: level 1"},
+		{"an endpoint of a file", "kube-burner init -c a.yml --set MOST=9,ALERTS=fires.yml -e e.yml", 3, "alert: critical: level 2"},
+	} {
+		got := p.Run(t, append(strings.Fields(tt.args), "--lab", p.Lab)...)
+		if got.Code != tt.code && got.Code != process.ExitInvalid || !strings.Contains(got.Stdout+got.Stderr, tt.says) { // invalid beside other tests
+			t.Errorf("%s: %+v", tt.why, got)
+		}
+	}
+	for name, metric := range map[string]string{"level": "level", "requests": "requests"} {
+		var list []map[string]any
+		text, err := os.ReadFile(filepath.Join(p.Dir, "made", name+".json"))
+		if err == nil {
+			err = json.Unmarshal(text, &list)
+		}
+		if err != nil || len(list) == 0 || list[0]["metricName"] != metric || list[0]["jobName"] != "a" {
+			t.Errorf("%s: %v, %v", name, list, err)
+		}
+	}
+}
+
 // What is wrong with a configuration, or is not served, ends a run before any load.
 func TestConfigurationsThatCannotRun(t *testing.T) {
 	t.Parallel()
