@@ -75,6 +75,12 @@ func TestPlacesOfALevel(t *testing.T) {
 			s.put(placed("n2", "gone", "was deleted"))
 			s.state("a", "Error", "", lost, failed)
 		}, nil, slo.Inconclusive, slo.Inconclusive, "n2 was deleted", "n2 was deleted"},
+		{"deleted, and to come back by the run itself", func(s *script) {
+			s.put(placed("n2", "gone", "was deleted"))
+			p := placed("n2", "there", "is to come back")
+			p.Meant = true
+			s.put(p)
+		}, nil, slo.Inconclusive, slo.Pass, "nodes 2, then 1: n2 was deleted in step 1", ""},
 		{"another part of the run finds one less", nil, func(s *script) { s.put(&record.Place{Set: []string{"n1"}}) }, slo.Pass, slo.Inconclusive, "nodes 2, then 1: n2 was missing in step 1", "n2 was missing"},
 		{"one less, which the run goes on without", nil, func(s *script) { s.put(&record.Place{Set: []string{"n1"}, Meant: true}) }, slo.Pass, slo.Pass, "", ""},
 		{"further ones, by the run itself", nil, func(s *script) { s.put(&record.Place{Set: []string{"n1", "n2", "n3"}, Meant: true}) }, slo.Pass, slo.Pass, "", ""},

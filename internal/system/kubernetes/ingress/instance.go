@@ -418,6 +418,7 @@ func (s *step) Stream(ctx context.Context, schedule streams.Schedule) error {
 		event <- local.Midway(eventful, s.Rec, schedule, s.site.event, sourceChange, func() (map[string]float64, error) { return s.makeEvent(eventful) })
 	}()
 	var untold error
+	var lost []string
 	err := s.fleet.Stream(ctx, order, func(w *record.Window) {
 		if !w.WarmUp {
 			due, answered = due+w.Intended, answered+w.Answered
@@ -426,7 +427,11 @@ func (s *step) Stream(ctx context.Context, schedule streams.Schedule) error {
 		s.Rec.Emit(w)
 	}, func(client, why string) {
 		s.Rec.Emit(&record.Place{Place: client, State: record.PlaceGone, What: "was lost: " + why})
+		lost = append(lost, client)
 	})
+	for _, client := range lost { // it counts against this step alone
+		s.Rec.Emit(&record.Place{Place: client, State: record.PlaceThere, What: "is to come back", Meant: true})
+	}
 	if err != nil {
 		stop()
 	}
