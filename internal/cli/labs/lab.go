@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"mvdan.cc/sh/v3/syntax"
+
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes"
 
@@ -170,7 +172,11 @@ func labUp(ctx context.Context, p *process.Process, store lab.Store, spec lab.Sp
 	if format == "json" {
 		return process.PrintJSON(p, labIsUp{spec.Name, l.Kubeconfig(), l.Spec().Nodes, spec.RealNode, l.Spec().MaxPods, p.Now().Sub(began).Round(time.Millisecond).Seconds()})
 	}
-	p.Printf("export KUBECONFIG=%s\n", l.Kubeconfig())
+	word, err := syntax.Quote(l.Kubeconfig(), syntax.LangPOSIX)
+	if err != nil {
+		return fmt.Errorf("quote the path of the kubeconfig: %w", err)
+	}
+	p.Printf("export KUBECONFIG=%s\n", word)
 	return nil
 }
 

@@ -120,12 +120,13 @@ func (s *Suite) Size(short, long int) int { return ring.Size(short, long) }
 func (s *Suite) Program(t testing.TB) *Program {
 	t.Helper()
 	s.Binary(t) // without one no directory is made
-	p := s.newProgram(t, newState(t))
+	state := newState(t)
+	p := s.newProgram(t, state)
 	t.Cleanup(func() {
 		p.Run(t, "lab", "down", "--all")
 		p.LeavesNoProcess(t)
 		p.keep(t)
-		os.RemoveAll(p.State)
+		os.RemoveAll(state)
 	})
 	t.Cleanup(func() { p.keep(t) }) // before the labs go, with their logs
 	return p

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,6 +28,7 @@ import (
 func TestLabVerbs(t *testing.T) {
 	t.Parallel()
 	p := suite.Program(t)
+	p.State = filepath.Join(p.State, "it's a path") // which a shell splits
 	must := func(args ...string) harness.Outcome {
 		t.Helper()
 		got := p.Run(t, args...)
@@ -37,8 +39,9 @@ func TestLabVerbs(t *testing.T) {
 	}
 	up := must("lab", "up", "a", "--nodes", "3", "--max-pods", "7")
 	kubeconfig := strings.TrimSpace(must("lab", "kubeconfig", "a").Stdout)
-	if up.Stdout != "export KUBECONFIG="+kubeconfig+"\n" || !strings.HasPrefix(kubeconfig, p.State) {
-		t.Errorf("up prints %q, the kubeconfig is %q", up.Stdout, kubeconfig)
+	said, err := exec.Command("sh", "-c", up.Stdout+`printf %s "$KUBECONFIG"`).Output()
+	if err != nil || string(said) != kubeconfig || !strings.HasPrefix(kubeconfig, p.State) {
+		t.Errorf("up prints %q, for a shell %q (%v); the kubeconfig is %q", up.Stdout, said, err, kubeconfig)
 	}
 	if !strings.Contains(up.Stderr, `lab "a" is up after`) || !strings.Contains(up.Stderr, "3 simulated nodes of 7 pods") {
 		t.Errorf("up says %q", up.Stderr)
