@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"mvdan.cc/sh/v3/syntax"
 
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/proc"
@@ -52,12 +55,13 @@ func Commands(c *kubeburner.Config) (list []string) {
 	return list
 }
 
-// commandLine returns a command with arguments in quotes where these have spaces or signs of a shell.
+// commandLine returns a command as bash reads it.
 func commandLine(words []string) string {
 	quoted := make([]string, len(words))
 	for i, word := range words {
-		if quoted[i] = word; word == "" || strings.ContainsFunc(word, func(r rune) bool { return r <= ' ' || strings.ContainsRune("\"'`$&|;<>()*?[]#~\\", r) }) {
-			quoted[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		var err error
+		if quoted[i], err = syntax.Quote(word, syntax.LangBash); err != nil {
+			quoted[i] = strconv.Quote(word) // it has a zero byte: nothing can run it
 		}
 	}
 	return strings.Join(quoted, " ")

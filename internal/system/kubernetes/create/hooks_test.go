@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -194,8 +195,11 @@ func TestHooksOfIterations(t *testing.T) {
 	}
 }
 
+// What is confirmed is what runs: a shell reads a command as it stands in the question.
 func TestCommandLine(t *testing.T) {
-	if got := commandLine([]string{"sh", "-c", "echo 'a' > b", "", "--x=1"}); got != `sh -c 'echo '\''a'\'' > b' '' --x=1` {
-		t.Error(got)
+	words := []string{"printf", "%s|", "echo 'a' > b", "", "--x=1", "$HOME `id` \"", "new\nline"}
+	got, err := exec.Command("bash", "-c", commandLine(words)).Output()
+	if want := strings.Join(words[2:], "|") + "|"; err != nil || string(got) != want {
+		t.Errorf("%s: %q, want %q (%v)", commandLine(words), got, want, err)
 	}
 }
