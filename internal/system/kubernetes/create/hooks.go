@@ -119,14 +119,14 @@ func (h *Hooks) ended(p *hook) error {
 		err = nil // what it had started still wrote
 	}
 	if err == nil {
-		h.keep(p, "")
+		h.keep(p, p.Said(), "")
 		return nil
 	}
 	text := err.Error()
 	if ended, is := errors.AsType[*exec.ExitError](err); is {
 		text = ended.ProcessState.String()
 	}
-	h.keep(p, text)
+	h.keep(p, p.Said(), text)
 	failed := p.name + ": " + text
 	if said := p.Said(); said != "" {
 		failed += ": " + said[strings.LastIndexByte(said, '\n')+1:]
@@ -136,20 +136,20 @@ func (h *Hooks) ended(p *hook) error {
 
 // kill ends a hook with all that it has started.
 func (h *Hooks) kill(p *hook, why string) error {
+	said := p.Said() // by now: a shell says of what it had started that it was killed
 	p.KillAll()
 	p.KillGroup()
 	if err := p.Stop(); err != nil {
 		why += "; " + err.Error()
 	}
-	h.keep(p, why)
+	h.keep(p, said, why)
 	return &unmetError{p.name + ": " + why}
 }
 
 // keep records the last lines of a hook's output, once.
-func (h *Hooks) keep(p *hook, failed string) {
+func (h *Hooks) keep(p *hook, said, failed string) {
 	p.kept.Do(func() {
 		l := &record.Log{Object: p.name, Error: failed}
-		said := p.Said()
 		h.mu.Lock()
 		if h.said += len(said); said != "" && h.said <= mostSaid {
 			l.Lines = strings.Split(strings.ToValidUTF8(said, "\ufffd"), "\n")
