@@ -74,6 +74,7 @@ func (x *experimentCommand) variables(p *process.Process, w *workload.Workload) 
 		return process.Usagef("", "%w", err)
 	}
 	if x.plan.Kind == plan.Sweep && len(x.plan.Axis.Levels) == 0 {
+		c.Stages()
 		for i := range c.Jobs {
 			x.plan.Axis.Levels = append(x.plan.Axis.Levels, float64(i+1))
 		}

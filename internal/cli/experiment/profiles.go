@@ -47,10 +47,18 @@ func (r *runner) found(ctx context.Context, dir record.Dir, of documents.Configu
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	var spans []documents.Span
+	c.Stages()
 	for _, s := range store.Built.Steps {
-		if i := int(s.Level) - 1; i >= 0 && i < len(of.Jobs) {
-			spans = append(spans, documents.Span{Job: of.Jobs[i].Name, From: s.From, To: s.To.Add(of.Jobs[i].Pause), Skip: of.Jobs[i].Skip})
+		i := int(s.Level) - 1
+		if i < 0 || i >= len(c.Jobs) {
+			continue
 		}
+		j := &c.Jobs[i]
+		span := documents.Span{Job: j.Name, From: s.From, To: s.To, Skip: j.SkipIndexing}
+		if j.MetricsClosing != "afterJob" {
+			span.To = span.To.Add(j.JobPause)
+		}
+		spans = append(spans, span)
 	}
 	for _, p := range profiles {
 		asked := onRecord(store)

@@ -109,6 +109,8 @@ type Job struct {
 	Hooks           []Hook           `yaml:"hooks"`
 	ChurnConfig     ChurnConfig      `yaml:"churnConfig"`
 	IncrementalLoad *IncrementalLoad `yaml:"incrementalLoad"`
+
+	From int `yaml:"-" json:"-"` // the first iteration, of a stage; see Stages
 }
 
 // Creates reports whether the job makes objects, and does not work on existing ones.

@@ -341,7 +341,7 @@ func TestNothingIsIgnoredInSilence(t *testing.T) {
 		"jobs[0].namespaceLabels", "jobs[0].namespaceAnnotations", "jobs[0].podWait", "jobs[0].waitWhenFinished",
 		"jobs[0].jobIterationDelay", "jobs[0].jobPause", "jobs[0].objectDelay", "jobs[0].maxWaitTimeout", "jobs[0].cleanup", "jobs[0].defaultMissingKeysWithZero", "jobs[0].objects",
 		"jobs[0].objects[0].objectTemplate", "jobs[0].objects[0].replicas", "jobs[0].objects[0].inputVars",
-		"jobs[0].churnConfig", "jobs[0].watchers", "jobs[0].hooks", "jobs[0].metricsClosing", "jobs[0].objects[0].churn", "jobs[0].objects[0].wait", "jobs[0].objects[0].runOnce", "jobs[0].objects[0].repeatEveryNIterations", "jobs[0].objects[0].group",
+		"jobs[0].churnConfig", "jobs[0].watchers", "jobs[0].hooks", "jobs[0].incrementalLoad", "jobs[0].metricsClosing", "jobs[0].objects[0].churn", "jobs[0].objects[0].wait", "jobs[0].objects[0].runOnce", "jobs[0].objects[0].repeatEveryNIterations", "jobs[0].objects[0].group",
 		// Without indexing and image loading there is nothing to skip.
 		"jobs[0].skipIndexing", "jobs[0].preLoadPeriod", "jobs[0].preLoadNodeLabels", // by preLoadImages
 		// Named by what they are of.

@@ -455,6 +455,11 @@ func variantOf(r system.Request, given, filled map[string]string) (v prepared.Va
 	if v.Config, err = r.Workload.Config(params, r.UUID); err != nil {
 		return v, system.Mistakef("", "%w", err)
 	}
+	if asItStands(r) {
+		v.Config.Stages()
+	} else if i := slices.IndexFunc(v.Config.Jobs, func(j kubeburner.Job) bool { return j.IncrementalLoad != nil }); i >= 0 {
+		return v, system.Mistakef("plimsoll run FILE runs it; along another axis it is raised by the axis: take it out", "job %s: incrementalLoad raises the job in steps of its own", v.Config.Jobs[i].Name)
+	}
 	if refused, _ := kubeburner.Served(v.Config); len(refused) > 0 {
 		return v, system.Mistakef("take it out of the configuration", "%w", strictyaml.Join(refused))
 	}

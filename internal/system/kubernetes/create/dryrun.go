@@ -44,7 +44,7 @@ func RepeatedNames(v prepared.Variant, ids prepared.Identity, whole bool) error 
 	told := make(map[*Maker]bool)
 	for j := range v.Config.Jobs {
 		job := &v.Config.Jobs[j]
-		if !job.Creates() {
+		if !job.Creates() || job.From > 0 {
 			continue
 		}
 		iterations := 2

@@ -29,6 +29,12 @@ func Outline(v prepared.Variant, ids prepared.Identity, namespace string, whole 
 			}
 			continue
 		}
+		if j > 0 && job.From > 0 {
+			continue // the first stage of the job has all
+		}
+		for next := j + 1; next < len(v.Config.Jobs) && v.Config.Jobs[next].From > 0; next++ {
+			job = &v.Config.Jobs[next]
+		}
 		iterations := 0 // unknown
 		if whole(j) {
 			iterations = max(1, job.JobIterations)

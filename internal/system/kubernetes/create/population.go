@@ -256,7 +256,7 @@ func (p *Population) PlanJobs(want int) (r Raising, err error) {
 		return r, system.Mistakef("", "job %d is asked for, and the configuration has %d", want, n)
 	}
 	for ; p.Jobs < want; p.Jobs++ {
-		p.take(&r, p.Jobs, 0, p.config.Jobs[p.Jobs].JobIterations)
+		p.take(&r, p.Jobs, p.config.Jobs[p.Jobs].From, p.config.Jobs[p.Jobs].JobIterations)
 	}
 	return r.grouped(), nil
 }

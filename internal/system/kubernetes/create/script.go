@@ -241,7 +241,8 @@ func (x *Script) watch(ctx context.Context) error {
 					}
 				}
 			} else {
-				a.asked.Store(0)
+				before := &m.job.Objects[m.index] // of earlier stages of the job
+				a.asked.Store(int64(a.perSlot * before.Replicas * before.Times(m.job.From)))
 			}
 			if err := a.follow(ctx, x.sender.Run, x.within, x.sender.fail); err != nil {
 				return err

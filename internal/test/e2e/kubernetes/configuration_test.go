@@ -508,6 +508,39 @@ func TestHooksOfAConfiguration(t *testing.T) {
 	}
 }
 
+// Each stage of a load that is raised is a step, with the iterations that the stage adds.
+func TestStagesOfALoad(t *testing.T) {
+	t.Parallel()
+	p := suite.Lab(t, e2e.SmallLab()...)
+	writeFiles(t, p.Dir, kubeBurner)
+	writeFiles(t, p.Dir, map[string]string{"stages.yml": `jobs:
+- {name: first, qps: 500, burst: 10, namespace: first, objects: [{objectTemplate: templates/pod.yml, inputVars: {n: 1}}]}
+- name: raised
+  qps: 500
+  burst: 10
+  namespace: raised
+  incrementalLoad: {startIterations: 1, totalIterations: 5, stepDelay: 10ms, pattern: {type: linear, linear: {stepSize: 3}}}
+  objects: [{objectTemplate: templates/pod.yml, replicas: 2, inputVars: {n: 1}}, {objectTemplate: templates/deployment.yml, inputVars: {pods: 1}, waitOptions: {forCondition: Available}}]
+`})
+	if got := p.Run(t, "run", "stages.yml", "--dry-run"); !strings.Contains(got.Stdout, "along jobs: 1 2 3 4 jobs") || !strings.Contains(got.Stdout, "5 namespaces, raised-0 to raised-4; 10 Pods; 5 Deployments") {
+		t.Errorf("%+v", got)
+	}
+	got := p.RunTo(t, "r", "run", "stages.yml", "--lab", p.Lab)
+	r := p.Result(t, "r")
+	if got.Code != process.ExitPass && got.Code != process.ExitInvalid || len(r.Steps) != 4 { // beside other tests
+		t.Fatalf("%+v", got)
+	}
+	for i, want := range []struct{ requests, pods int }{{1, 1}, {3, 4}, {9, 13}, {3, 16}} {
+		s := r.Steps[i]
+		if s.APIRequests.N != want.requests || s.APIRequests.Failed != 0 || s.Objects.Intended != want.pods || s.Objects.Ready != want.pods {
+			t.Errorf("step %d: %d requests, %d failed, %d of %d pods ready; want %+v", i+1, s.APIRequests.N, s.APIRequests.Failed, s.Objects.Ready, s.Objects.Intended, want)
+		}
+	}
+	if got := p.Run(t, "sweep", "./stages.yml", "--levels", "1", "--dry-run"); got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "job raised: incrementalLoad") {
+		t.Errorf("%+v", got)
+	}
+}
+
 // Alerts and metrics of a configuration are asked of the record, and of a Prometheus that a flag names.
 func TestProfilesOfAConfiguration(t *testing.T) {
 	t.Parallel()

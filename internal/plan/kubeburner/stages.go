@@ -1,0 +1,63 @@
+package kubeburner
+
+import "math"
+
+// mostStages bounds the steps of one incrementalLoad.
+const mostStages = 1000
+
+// levels returns the iterations that are there at each step, at most mostStages+1.
+func (l *IncrementalLoad) levels() (list []int) {
+	total := max(l.TotalIterations, l.StartIterations)
+	step := max(l.Pattern.Linear.StepSize, 1)
+	if least := l.Pattern.Linear.MinSteps; least > 0 && (total-l.StartIterations+step-1)/step < least {
+		step = max((total-l.StartIterations+least-1)/least, 1)
+	}
+	e := &l.Pattern.Exponential
+	for at := l.StartIterations; ; {
+		list = append(list, at)
+		if at >= total || len(list) > mostStages {
+			return list
+		}
+		more := step
+		if l.Pattern.Type == "exponential" {
+			more = l.StartIterations
+			if n := len(list) + 1; n > e.WarmupSteps { // the first step counts as one of them
+				// Powers count from the first step after the warm-up.
+				more = int(min(math.Pow(e.Base, float64(n-e.WarmupSteps)), float64(total))) * l.StartIterations
+				if e.MaxIncrease > 0 {
+					more = min(more, e.MaxIncrease)
+				}
+			}
+		}
+		at = min(at+max(more, 1), total)
+	}
+}
+
+// Stages makes a job of each step of an incrementalLoad: it has the iterations from From on. Documents and labels know
+// them as one job.
+func (c *Config) Stages() {
+	var jobs []Job
+	for _, j := range c.Jobs {
+		if j.IncrementalLoad == nil {
+			jobs = append(jobs, j)
+			continue
+		}
+		levels, from := j.IncrementalLoad.levels(), 0
+		for i, to := range levels {
+			s := j
+			s.IncrementalLoad, s.From, s.JobIterations, s.Hooks = nil, from, to, nil
+			last := i == len(levels)-1
+			if from = to; !last {
+				s.JobPause = j.IncrementalLoad.StepDelay
+			}
+			for _, h := range j.Hooks {
+				first := h.When == BeforeJob || h.When == BeforeGC || h.When == AfterGC
+				if h.When == OnEachIteration || first && i == 0 || !first && last {
+					s.Hooks = append(s.Hooks, h)
+				}
+			}
+			jobs = append(jobs, s)
+		}
+	}
+	c.Jobs = jobs
+}

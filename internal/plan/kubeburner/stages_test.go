@@ -1,0 +1,52 @@
+package kubeburner
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// The steps of a load that is raised are kube-burner's.
+func TestLevels(t *testing.T) {
+	for _, tt := range []struct {
+		why  string
+		load IncrementalLoad
+		want string
+	}{
+		{"by a size", IncrementalLoad{StartIterations: 2, TotalIterations: 9, Pattern: LoadPattern{Type: "linear", Linear: LinearPattern{StepSize: 3}}}, "[2 5 8 9]"},
+		{"in so many steps at least", IncrementalLoad{StartIterations: 2, TotalIterations: 10, Pattern: LoadPattern{Type: "linear", Linear: LinearPattern{StepSize: 8, MinSteps: 4}}}, "[2 4 6 8 10]"},
+		{"in more than there are", IncrementalLoad{StartIterations: 1, TotalIterations: 3, Pattern: LoadPattern{Type: "linear", Linear: LinearPattern{StepSize: 1, MinSteps: 9}}}, "[1 2 3]"},
+		{"the first is all", IncrementalLoad{StartIterations: 3, TotalIterations: 3, Pattern: LoadPattern{Type: "linear", Linear: LinearPattern{StepSize: 1}}}, "[3]"},
+		{"by powers", IncrementalLoad{StartIterations: 1, TotalIterations: 40, Pattern: LoadPattern{Type: "exponential", Exponential: ExponentialPattern{Base: 2}}}, "[1 5 13 29 40]"},
+		{"after a warm-up", IncrementalLoad{StartIterations: 2, TotalIterations: 40, Pattern: LoadPattern{Type: "exponential", Exponential: ExponentialPattern{Base: 2, WarmupSteps: 2}}}, "[2 4 8 16 32 40]"},
+		{"within a bound", IncrementalLoad{StartIterations: 1, TotalIterations: 12, Pattern: LoadPattern{Type: "exponential", Exponential: ExponentialPattern{Base: 2, MaxIncrease: 3}}}, "[1 4 7 10 12]"},
+		{"by a power beyond all numbers", IncrementalLoad{StartIterations: 1, TotalIterations: 1 << 40, Pattern: LoadPattern{Type: "exponential", Exponential: ExponentialPattern{Base: 1e300}}}, "[1 1099511627776]"},
+	} {
+		if got := fmt.Sprint(tt.load.levels()); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.why, got, tt.want)
+		}
+	}
+	endless := IncrementalLoad{StartIterations: 1, TotalIterations: 1 << 40, Pattern: LoadPattern{Type: "linear", Linear: LinearPattern{StepSize: 1}}}
+	if n := len(endless.levels()); n != mostStages+1 {
+		t.Errorf("%d levels", n)
+	}
+}
+
+// Each step is a job of its own, and hooks stay where the whole job has them.
+func TestStages(t *testing.T) {
+	hook := func(when string) Hook { return Hook{Cmd: []string{"x"}, When: when} }
+	c := &Config{Jobs: []Job{{Name: "a"}, {Name: "b", JobIterations: 7, JobPause: time.Second, Hooks: []Hook{hook(BeforeJob), hook(OnEachIteration), hook(AfterJob)},
+		IncrementalLoad: &IncrementalLoad{StartIterations: 1, TotalIterations: 3, StepDelay: time.Minute, Pattern: LoadPattern{Linear: LinearPattern{StepSize: 1}}}}}}
+	c.Stages()
+	got := ""
+	for _, j := range c.Jobs {
+		got += fmt.Sprint(j.Name, " ", j.From, "-", j.JobIterations, " ", j.JobPause)
+		for _, h := range j.Hooks {
+			got += " " + h.When
+		}
+		got += "\n"
+	}
+	if want := "a 0-0 0s\nb 0-1 1m0s beforeJobExecution onEachIteration\nb 1-2 1m0s onEachIteration\nb 2-3 1s onEachIteration afterJobExecution\n"; got != want {
+		t.Errorf("%s", got)
+	}
+}
