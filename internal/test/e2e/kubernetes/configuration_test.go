@@ -552,7 +552,8 @@ func TestProfilesOfAConfiguration(t *testing.T) {
 	}))
 	defer prometheus.Close()
 	writeFiles(t, p.Dir, map[string]string{
-		"fires.yml":  "[{expr: 'plimsoll_level >= {{ .MOST }}', severity: critical, description: 'level {{$value}}'}]",
+		"fires.yml":  "[{expr: 'plimsoll_level >= 1', severity: critical, description: 'level {{$value}}'}]",
+		"never.yml":  "[{expr: 'plimsoll_level >= 9', severity: critical, description: 'level {{$value}}'}]",
 		"unseen.yml": "[{expr: no_such_metric > 0, severity: error}]",
 		"m.yml":      "[{query: 'sum(apiserver_request_total)', metricName: requests, instant: true}, {query: plimsoll_level, metricName: level}]",
 		"a.yml":      "metricsEndpoints: [{endpoint: '" + prometheus.URL + "', alerts: [{{ .ALERTS }}], metrics: [m.yml], indexer: {type: local, metricsDirectory: made}}]\njobs: [{name: a, qps: 500, burst: 10, namespace: alerts, objects: [{objectTemplate: templates/pod.yml, inputVars: {n: 1}}]}]\n",
@@ -563,12 +564,12 @@ func TestProfilesOfAConfiguration(t *testing.T) {
 		code      int
 		says      string
 	}{
-		{"an alert fires", "run a.yml --set MOST=1 --set ALERTS=fires.yml", process.ExitFail, "alert: critical: level 1 at "},
-		{"none fires", "run a.yml --set MOST=9 --set ALERTS=fires.yml", process.ExitPass, "Documents: "},
+		{"an alert fires", "run a.yml --set ALERTS=fires.yml", process.ExitFail, "alert: critical: level 1 at "},
+		{"none fires", "run a.yml --set ALERTS=never.yml", process.ExitPass, "Documents: "},
 		{"nobody knows", "run a.yml --set ALERTS=unseen.yml", process.ExitInconclusive, "there is no series on record of no_such_metric"},
-		{"a Prometheus is asked, by a flag", "run a.yml --set MOST=9 --set ALERTS=fires.yml --allow " + prometheus.URL, process.ExitFail, "alert: critical: level 2 at "},
-		{"kube-burner's exit code", "kube-burner init -c a.yml --set MOST=1,ALERTS=fires.yml", 3, "alert: critical: level 1"},
-		{"an endpoint of a file", "kube-burner init -c a.yml --set MOST=9,ALERTS=fires.yml -e e.yml", 3, "alert: critical: level 2"},
+		{"a Prometheus is asked, by a flag", "run a.yml --set ALERTS=never.yml --allow " + prometheus.URL, process.ExitFail, "alert: critical: level 2 at "},
+		{"kube-burner's exit code", "kube-burner init -c a.yml --set ALERTS=fires.yml", 3, "alert: critical: level 1"},
+		{"an endpoint of a file", "kube-burner init -c a.yml --set ALERTS=never.yml -e e.yml", 3, "alert: critical: level 2"},
 	} {
 		got := p.Run(t, append(strings.Fields(tt.args), "--lab", p.Lab)...)
 		if got.Code != tt.code && got.Code != process.ExitInvalid || !strings.Contains(got.Stdout+got.Stderr, tt.says) { // invalid beside other tests
