@@ -40,10 +40,9 @@ const (
 
 // newKubeBurnerCommand has kube-burner's own commands, with its flags and exit codes.
 func newKubeBurnerCommand(p *process.Process, stop *process.Interrupts) *cobra.Command {
-	verbs := []*cobra.Command{newInitCommand(p, stop), newHealthCheckCommand(p, stop), newImportCommand(p, stop), newAskCommand(p, stop, true), newAskCommand(p, stop, false)}
+	verbs := []*cobra.Command{newInitCommand(p, stop), newHealthCheckCommand(p, stop), newImportCommand(p, stop), newAskCommand(p, stop, true), newAskCommand(p, stop, false), newDestroyCommand(p)}
 	for _, c := range [...]struct{ name, short, hint string }{
 		{"measure", "Measure what others load", "'plimsoll run' and 'plimsoll kube-burner init' measure the load that they make"},
-		{"destroy", "Remove what a run has made", "a run removes what it made; 'plimsoll clean --kubeconfig FILE' removes what killed runs left"},
 	} {
 		verbs = append(verbs, &cobra.Command{
 			Use: c.name, Short: c.short + ": not served yet", FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
@@ -146,12 +145,7 @@ The run's directory, --out, has all that was recorded; there is no further log f
 	for _, r := range f.refused {
 		flags.StringVarP(&r.given, r.name, r.short, "", "not served yet: `"+r.value+"`")
 	}
-	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		if name == "kube-context" {
-			name = "context"
-		}
-		return pflag.NormalizedName(name)
-	})
+	flags.SetNormalizeFunc(kubeContext)
 	return cmd
 }
 

@@ -150,6 +150,16 @@ func (c *Cluster) Leftovers(ctx context.Context, quick bool, namespace string) (
 	return sweep.Leftovers(ctx, c.client, c.host, quick, namespace)
 }
 
+// Labelled finds objects by their labels; see sweep.Labelled.
+func (c *Cluster) Labelled(ctx context.Context, selector string) (spaces, others []string, err error) {
+	return sweep.Labelled(ctx, c.client, selector)
+}
+
+// Remove removes objects; see sweep.Remove.
+func (c *Cluster) Remove(ctx context.Context, spaces, others []string) error {
+	return sweep.Remove(ctx, c.client, c.host, spaces, others)
+}
+
 // Clean removes the leftovers of one run; see sweep.Clean.
 func (c *Cluster) Clean(ctx context.Context, l sweep.Leftover) error {
 	return sweep.Clean(ctx, c.client, c.host, l)

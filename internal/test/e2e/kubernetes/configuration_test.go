@@ -2,6 +2,7 @@ package kubernetes_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -16,6 +17,9 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
@@ -505,6 +509,58 @@ func TestHooksOfAConfiguration(t *testing.T) {
 	}
 	if config, err := os.ReadFile(filepath.Join(p.Dir, "kubeconfig")); err != nil || strings.TrimSpace(string(config)) != p.Kubeconfig {
 		t.Errorf("%s, %v", config, err)
+	}
+}
+
+// What kube-burner has made is listed and removed by its labels, and nothing else.
+func TestDestroy(t *testing.T) {
+	t.Parallel()
+	p := suite.Lab(t, e2e.SmallLab()...)
+	writeFiles(t, p.Dir, kubeBurner)
+	client, _ := e2e.LabClient(t, p.Kubeconfig)
+	create := func(namespace string, labels map[string]string, inside ...string) {
+		meta := metav1.ObjectMeta{Name: namespace, Labels: labels}
+		if _, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: meta}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, uuid := range inside {
+			of := metav1.ObjectMeta{Name: "cm-" + uuid, Labels: map[string]string{"kube-burner.io/uuid": uuid, "kube-burner.io/job": "of-" + uuid}}
+			if _, err := client.CoreV1().ConfigMaps(namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: of}, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	create("destroy-1", map[string]string{"kube-burner.io/uuid": "gone"}, "gone")
+	create("destroy-2", map[string]string{"kube-burner-uuid": "gone"})
+	create("destroy-stays", nil, "gone", "stays")
+	t.Cleanup(func() {
+		client.CoreV1().Namespaces().Delete(context.Background(), "destroy-stays", metav1.DeleteOptions{})
+	})
+	writeFiles(t, p.Dir, map[string]string{"jobs.yml": "jobs:\n- {name: of-stays, namespace: x, objects: [{objectTemplate: templates/cm.yml}]}\n"})
+	for _, tt := range []struct {
+		args string
+		code int
+		says []string
+	}{
+		{"--uuid gone", 1, []string{"which cluster?"}},
+		{"--lab " + p.Lab, 1, []string{"name either --uuid or --config"}},
+		{"--uuid a,b --lab " + p.Lab, 1, []string{`"a,b" is not the value of a label`}},
+		{"--uuid none --lab " + p.Lab, 0, []string{"nothing to remove"}},
+		{"--uuid gone --dry-run --lab " + p.Lab, 0, []string{"namespace destroy-1", "namespace destroy-2", "/api/v1/namespaces/destroy-stays/configmaps/cm-gone", "nothing was done"}},
+		{"--uuid gone --kubeconfig " + p.Kubeconfig, 1, []string{"was not confirmed"}},
+		{"--uuid gone --lab " + p.Lab, 0, []string{"3 objects removed"}},
+		{"--uuid gone --lab " + p.Lab, 0, []string{"nothing to remove"}},
+		{"-c jobs.yml --yes --kubeconfig " + p.Kubeconfig, 0, []string{"configmaps/cm-stays", "1 object removed"}},
+	} {
+		got := p.Run(t, append([]string{"kube-burner", "destroy"}, strings.Fields(tt.args)...)...)
+		for _, text := range tt.says {
+			if got.Code != tt.code || !strings.Contains(got.Stdout+got.Stderr, text) {
+				t.Errorf("%s: %q is not in %+v", tt.args, text, got)
+			}
+		}
+	}
+	if ns, err := client.CoreV1().Namespaces().Get(t.Context(), "destroy-stays", metav1.GetOptions{}); err != nil || ns.DeletionTimestamp != nil {
+		t.Errorf("%v, %v", ns, err)
 	}
 }
 
