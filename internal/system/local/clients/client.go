@@ -36,9 +36,13 @@ func Role(now func() time.Time) agent.Role {
 			return err
 		}
 		fmt.Fprintf(out, "listening on %s\n", listener.Addr())
-		return (&client{now: record.StartClock(now).Now}).serve(ctx, listener)
+		err = (&client{now: record.StartClock(now).Now}).serve(ctx, listener)
+		return cmp.Or(err, errStopped)
 	}}
 }
+
+// errStopped is what a client ends with that is stopped: its job would count it as complete, and make no other.
+var errStopped = errors.New("it was stopped")
 
 // Port is the port of a client's server.
 const Port = 7070

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net"
 	"net/http"
@@ -333,6 +334,15 @@ func TestIPv6Alone(t *testing.T) {
 	o.Schedule.Timeout = time.Second
 	if failed, err := f.Clients[0].Ask(t.Context(), o); failed != "" || err != nil {
 		t.Errorf("%q, %v", failed, err)
+	}
+}
+
+// A client that is stopped has failed: else its job counts it as complete, and does not replace it.
+func TestAStoppedClientHasFailed(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if err := Role(time.Now).Run(ctx, []string{"-address", "127.0.0.1:0"}, io.Discard); !errors.Is(err, errStopped) {
+		t.Errorf("it ends with %v", err)
 	}
 }
 
