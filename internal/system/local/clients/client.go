@@ -41,7 +41,7 @@ func Role(now func() time.Time) agent.Role {
 	}}
 }
 
-// errStopped is what a client ends with that is stopped: its job would count it as complete, and make no other.
+// errStopped ends a client that is stopped. Its job would count success as complete, and make no other.
 var errStopped = errors.New("it was stopped")
 
 // Port is the port of a client's server.
