@@ -269,7 +269,8 @@ func TestADryRunCountsWhatARunMakes(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"pods.yml": "jobs:\n- {name: first, hooks: [{cmd: [touch, a b], when: beforeJobExecution}, {cmd: [tail, -f, x], when: afterChurn, background: true}], jobType: create, jobIterations: 3, namespace: first, objects: [{objectTemplate: pod.yml, replicas: 1, runOnce: true}, {objectTemplate: pod.yml, replicas: 5, repeatEveryNIterations: 2}]}\n" +
-			"- {name: second, jobType: create, jobIterations: 6, namespace: second, namespacedIterations: true, iterationsPerNamespace: 2, objects: [{objectTemplate: pod.yml, replicas: 2}]}\n",
+			"- {name: second, jobType: create, jobIterations: 6, namespace: second, namespacedIterations: true, iterationsPerNamespace: 2, objects: [{objectTemplate: pod.yml, replicas: 2}]}\nmetricsEndpoints: [{endpoint: 'http://prometheus:9090', alerts: [a.yml]}]\n",
+		"a.yml":   "[{expr: up == 0, severity: error}]",
 		"pod.yml": "apiVersion: v1\nkind: Pod\nmetadata: {name: \"a{{.Iteration}}-{{.Replica}}-{{randAlpha 5}}\"}\nspec: {containers: [{name: a, image: registry.example/a}]}\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -277,7 +278,7 @@ func TestADryRunCountsWhatARunMakes(t *testing.T) {
 		}
 	}
 	got := e2e.Command(t, nil, "run", filepath.Join(dir, "pods.yml"), "--dry-run")
-	for _, want := range []string{"; 3 namespaces, first-0 to first-2; 11 Pods; 3 namespaces, second-0 to second-2; 12 Pods\n", "would run: touch 'a b' (beforeJobExecution of job first); tail -f x (afterChurn of job first, in the background)\n"} {
+	for _, want := range []string{"; 3 namespaces, first-0 to first-2; 11 Pods; 3 namespaces, second-0 to second-2; 12 Pods\n", "the file a.yml (profile); the address http://prometheus:9090 (profiles), if --allow names it, too", "would run: touch 'a b' (beforeJobExecution of job first); tail -f x (afterChurn of job first, in the background)\n"} {
 		if got.Code != process.ExitPass || !strings.Contains(got.Stdout, want) || strings.Contains(got.Stdout, "iteration") {
 			t.Errorf("exit code %d, want %q: %s%s", got.Code, want, got.Stdout, got.Stderr)
 		}

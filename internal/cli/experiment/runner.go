@@ -335,6 +335,22 @@ func (r *runner) brought(ctx context.Context, known []proc.Program, read []strin
 			use("the file %s (documents)", place.Tarball)
 		}
 	}
+	if c, err := r.configuration(""); c != nil && err == nil { // errors are reported elsewhere
+		for i := range c.MetricsEndpoints {
+			e := &c.MetricsEndpoints[i]
+			profiles := slices.Concat(e.Alerts, e.Metrics)
+			for _, name := range profiles {
+				use("the file %s (profile)", name)
+			}
+			switch {
+			case len(profiles) == 0 || e.Endpoint == "":
+			case r.asks(e):
+				use("the address %s (profiles)", e.Endpoint)
+			default:
+				use("the address %s (profiles), if --allow names it, too", e.Endpoint)
+			}
+		}
+	}
 	if by, ok := r.plan.Own.(brings); ok {
 		programs, files := by.Brings()
 		for _, path := range programs {
