@@ -84,8 +84,13 @@ func (f *Facts) ownOf(milestone int) iter.Seq2[int, *unit] {
 	}
 }
 
-// Elsewhere reports whether the step has objects of other kinds only than the one that reaches a milestone.
-func (f *Facts) Elsewhere(milestone string) bool { return len(f.kinds) > 1 && f.Of(milestone) == 0 }
+// Asks reports whether the step itself asked for objects that reach a milestone if all is well.
+func (f *Facts) Asks(milestone string) bool {
+	for range f.ownOf(f.find(milestone)) {
+		return true
+	}
+	return false
+}
 
 // Of counts the objects that reach a milestone if all is well.
 func (f *Facts) Of(milestone string) (n int) {

@@ -13,7 +13,7 @@ import (
 func TestObjectsOfSeveralKinds(t *testing.T) {
 	t.Parallel()
 	kind := record.ObjectKind{Created: "Created", There: "Ready", Gone: "Deleted", Milestones: []record.Milestone{
-		{Name: "Created"}, {Name: "Ready"}, {Name: "Deleted"}, {Name: "DVBound", Of: "DataVolume"}, {Name: "DVReady", Of: "DataVolume", There: true}, {Name: "VMReady", Of: "VirtualMachine", There: true},
+		{Name: "Created"}, {Name: "Ready"}, {Name: "Deleted"}, {Name: "DVBound", Of: "DataVolume"}, {Name: "DVReady", Of: "DataVolume", There: true}, {Name: "VMReady", Of: "VirtualMachine", There: true}, {Name: "NodeReady", Of: "Node"},
 	}}
 	spec := &result.Spec{Kind: kind, Milestones: kind.Names()}
 	c, err := NewCollector(spec, &Tables{})
@@ -33,6 +33,7 @@ func TestObjectsOfSeveralKinds(t *testing.T) {
 		{10 * ms, &record.Object{Object: "ns/a", Milestone: "Created"}}, {20 * ms, &record.Object{Object: "ns/a", Milestone: "Ready"}},
 		{30 * ms, &record.Object{Object: "DataVolume/ns/a", Milestone: "Created"}}, {40 * ms, &record.Object{Object: "DataVolume/ns/a", Milestone: "DVBound"}},
 		{50 * ms, &record.Object{Object: "DataVolume/ns/a", Milestone: "DVReady"}}, {60 * ms, &record.Object{Object: "DataVolume/ns/b", Milestone: "DVBound"}},
+		{65 * ms, &record.Object{Object: "Node/n1", Milestone: "Created"}}, {66 * ms, &record.Object{Object: "Node/n1", Milestone: "NodeReady"}},
 		{70 * ms, &record.Object{Object: "VirtualMachine/ns/a", Milestone: "VMReady"}},
 		{80 * ms, &record.State{Object: "VirtualMachine/ns/a", Lost: "VMReady", Reason: "Stopped"}},
 	} {
@@ -67,8 +68,8 @@ func TestObjectsOfSeveralKinds(t *testing.T) {
 	// A step without pods says nothing of them.
 	c.AddStep(record.Event{T: 3e6, Step: 2}, &record.StepEvent{Phase: record.PhaseStart, Timeout: record.MicrosOf(time.Second)})
 	c.Add(record.Event{T: 3e6, Step: 2, Body: slot("DataVolume/ns/c", false)})
-	s, _ = c.End(5e6)
-	if _, has := s.Latency["Ready"]; has || s.Latency["DVReady"].N != 1 {
+	s, f = c.End(5e6)
+	if _, has := s.Latency["Ready"]; has || s.Latency["DVReady"].N != 1 || f.Asks("Ready") || !f.Asks("DVReady") || f.Of("Ready") != 1 {
 		t.Errorf("%v", s.Latency)
 	}
 }

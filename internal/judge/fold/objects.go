@@ -375,6 +375,8 @@ func (c *objects) addObject(e record.Event, r *record.Object) {
 	}
 	s, o := c.known(r.Object, r.Slot)
 	switch {
+	case c.arrivals[c.kindOf(r.Object)] < 0:
+		return // of something that no load makes
 	case o == nil && i == c.gone:
 		return // of something that was never in place, or is gone already
 	case o == nil || i == c.created && s.released && o.gone:
