@@ -7,6 +7,9 @@ import (
 	"strings"
 )
 
+// nodeLatency is the measurement of nodes, which are there before the load.
+const nodeLatency = "nodeLatency"
+
 // PodLatency is the measurement that every run makes.
 const PodLatency = "podLatency"
 
@@ -14,7 +17,7 @@ const PodLatency = "podLatency"
 func MeasuredKind(measurement string) (kind string, served bool) {
 	kind, served = map[string]string{
 		PodLatency: "Pod", "vmiLatency": "VirtualMachine", "jobLatency": "Job", "dataVolumeLatency": "DataVolume",
-		"pvcLatency": "PersistentVolumeClaim", "volumeSnapshotLatency": "VolumeSnapshot", "vmimLatency": "VirtualMachineInstanceMigration",
+		"pvcLatency": "PersistentVolumeClaim", "volumeSnapshotLatency": "VolumeSnapshot", "vmimLatency": "VirtualMachineInstanceMigration", nodeLatency: "Node",
 	}[measurement]
 	return kind, served
 }
@@ -40,7 +43,7 @@ func conditions(measurement string) []string {
 			list = append(list, "VirtualMachineInstanceMigration"+phase)
 		}
 		return list
-	case "nodeLatency":
+	case nodeLatency:
 		return []string{"MemoryPressure", "DiskPressure", "PIDPressure", "Ready"}
 	}
 	return nil

@@ -279,6 +279,7 @@ func (u *served) measurements(path string, list []Measurement) {
 		path := strictyaml.Index(path, i)
 		_, measured := MeasuredKind(m.Name)
 		u.refuses(!measured, path+".name", m.Name+" is not measured", "")
+		u.refuses(m.Name == nodeLatency && len(m.Thresholds) > 0, path+".thresholds", "nodes are there before the load, and its verdict does not depend on them", "")
 		for k, t := range m.Thresholds {
 			u.takes(t.ConditionType == lost, strictyaml.Index(path+".thresholds", k)+".conditionType", "a claim that is lost is never bound, and the run fails")
 		}

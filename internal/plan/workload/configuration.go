@@ -106,7 +106,7 @@ func (w *Workload) Measure(c *kubeburner.Config) {
 	for _, name := range names {
 		for i, followed := range w.Target.Measured(name) {
 			w.Beside = append(w.Beside, followed)
-			if all := followed.Kind(w.Target.Kind).There; i == 0 { // the others follow what becomes of its objects
+			if all := followed.Awaited(); i == 0 && all != "" { // the others follow what becomes of its objects
 				objectives = append(objectives, "all "+all)
 			}
 		}

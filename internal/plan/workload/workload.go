@@ -84,6 +84,8 @@ type Followed interface {
 	Kind(base record.ObjectKind) record.ObjectKind
 	// Join adds these things to a kind, beside the objects that it has.
 	Join(kind record.ObjectKind) record.ObjectKind
+	// Awaited returns the milestone at which they count as there, "" for things that no load makes.
+	Awaited() string
 	// Check adds its mistakes.
 	Check(v *strictyaml.Validation, w *Workload)
 }

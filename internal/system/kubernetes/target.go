@@ -84,7 +84,7 @@ func (s *session) openTarget(ctx context.Context, load prepared.Workload, rec sy
 		}
 	}
 	load.Beside = slices.DeleteFunc(load.Beside, func(o *described.Objects) bool { // the cluster may not know their kind
-		return !slices.ContainsFunc(t.renderings(), func(r *create.Rendering) bool { return r.Makes(o.Resources[0].Kind) })
+		return !o.Before && !slices.ContainsFunc(t.renderings(), func(r *create.Rendering) bool { return r.Makes(o.Resources[0].Kind) })
 	})
 	t.ageing = &follow.Ageing{Run: t.Run}
 	var caller follow.Caller

@@ -89,7 +89,7 @@ const (
 
 // follows reports whether objects of a kind that the run asks for are followed beside pods.
 func (r *Rendering) follows(kind string) bool {
-	return r != nil && slices.ContainsFunc(r.beside, func(o *described.Objects) bool { return o.Changes == "" && o.Resources[0].Kind == kind })
+	return r != nil && slices.ContainsFunc(r.beside, func(o *described.Objects) bool { return o.Asked() && o.Resources[0].Kind == kind })
 }
 
 // Maker makes the manifests of one entry of a job's objects.

@@ -40,6 +40,8 @@ type Objects struct {
 	As string `yaml:"-"`
 	// Changes, if not "", is the path of a value whose change begins the measured work of an object.
 	Changes string `yaml:"-"`
+	// There before the load, such as nodes, they are only on record.
+	Before bool `yaml:"-"`
 	// Bounds can keep the load from going faster, by readings of a lab or a cluster.
 	Bounds []record.Bound `yaml:"bounds"`
 
@@ -318,11 +320,13 @@ func (o *Objects) Kind(base record.ObjectKind) record.ObjectKind {
 
 // Join implements workload.Followed.
 func (o *Objects) Join(kind record.ObjectKind) record.ObjectKind {
-	kind.Object = record.Noun{One: "object", Many: "objects"}
+	if o.Awaited() != "" {
+		kind.Object = record.Noun{One: "object", Many: "objects"}
+	}
 	kind.Milestones = slices.Clone(kind.Milestones)
 	for _, m := range o.Milestones {
 		if !m.rare() {
-			kind.Milestones = append(kind.Milestones, record.Milestone{Name: m.Name, Owner: m.By, Of: o.Named(), There: m.Name == o.There})
+			kind.Milestones = append(kind.Milestones, record.Milestone{Name: m.Name, Owner: m.By, Of: o.Named(), There: m.Name == o.Awaited()})
 		}
 	}
 	kind.Troubles = o.troubles(kind)
@@ -344,6 +348,17 @@ func (o *Objects) Told() (paths []string) {
 	}
 	return append(paths, o.Tells...)
 }
+
+// Awaited implements workload.Followed.
+func (o *Objects) Awaited() string {
+	if o.Before {
+		return ""
+	}
+	return o.There
+}
+
+// Asked reports whether the run asks for such objects, and waits for them.
+func (o *Objects) Asked() bool { return o.Changes == "" && !o.Before }
 
 // troubles returns the troubles of these objects, and then those of a kind.
 func (o *Objects) troubles(kind record.ObjectKind) (list []record.Trouble) {

@@ -43,6 +43,15 @@ func measured(measurement string) []*Objects {
 		}}
 	case "pvcLatency":
 		return claims()
+	case "nodeLatency":
+		node := func(condition, status string) ObjectMilestone {
+			return ObjectMilestone{Name: "Node" + condition, By: "kubelet", When: When{Condition: condition, Values: []string{status}}}
+		}
+		return []*Objects{{
+			Noun: record.Noun{One: "node", Many: "nodes"}, There: "NodeReady", Before: true, Tells: []string{"metadata.labels"},
+			Resources:  []Resource{{Name: "node", APIVersion: "v1", Kind: "Node", Unlabelled: true}},
+			Milestones: []ObjectMilestone{node("MemoryPressure", "False"), node("DiskPressure", "False"), node("PIDPressure", "False"), node("Ready", "True")},
+		}}
 	case "volumeSnapshotLatency":
 		return []*Objects{{
 			Noun: record.Noun{One: "snapshot", Many: "snapshots"}, There: "VSReady",

@@ -25,6 +25,7 @@ func TestMeasurementsTogether(t *testing.T) {
 		{"pods alone", []string{"podLatency"}, []string{"all Ready", "errors <= 0%"}, "Ready p50", "pods", 0},
 		{"disks, without a word of pods", []string{"dataVolumeLatency"}, []string{"all Ready", "all DVReady", "errors <= 0%"}, "DVReady p50", "objects", 1},
 		{"all", []string{"vmiLatency", "podLatency", "jobLatency", "dataVolumeLatency", "volumeSnapshotLatency", "vmimLatency"}, []string{"all Ready", "all VMReady", "all JobComplete", "all DVReady", "all VSReady", "all VMIMSucceeded", "errors <= 0%"}, "Ready p50", "objects", 5},
+		{"nodes, for which nothing waits", []string{"nodeLatency", "podLatency"}, []string{"all Ready", "errors <= 0%"}, "Ready p50", "pods", 1},
 		{"claims, which need not change their size", []string{"pvcLatency"}, []string{"all Ready", "all PVCBound", "errors <= 0%"}, "PVCBound p50", "objects", 2},
 	} {
 		w := &workload.Workload{AsItIs: true, Target: target, Primary: "Ready p50"}
@@ -47,7 +48,7 @@ func TestMeasurementsTogether(t *testing.T) {
 			t.Errorf("%s: %d kinds are followed", tt.why, len(Beside(w)))
 		}
 	}
-	for _, name := range []string{"vmiLatency", "dataVolumeLatency", "jobLatency", "pvcLatency", "volumeSnapshotLatency", "vmimLatency"} {
+	for _, name := range []string{"vmiLatency", "dataVolumeLatency", "jobLatency", "pvcLatency", "volumeSnapshotLatency", "vmimLatency", "nodeLatency"} {
 		kind, served := kubeburner.MeasuredKind(name)
 		if o := Measured(name)[0].(*Objects); !served || o.Resources[0].Kind != kind {
 			t.Errorf("%s: %s", name, kind)

@@ -130,6 +130,7 @@ func Make(dir record.Dir, c Configuration) ([]Document, error) {
 		return nil, err
 	}
 	f := newFold()
+	f.start = environment.Start
 	// A damaged history is used as far as possible; the result has the warning.
 	if _, err := record.ReadHistory(dir, f.add); err != nil {
 		if _, damaged := errors.AsType[*record.DamagedError](err); !damaged {
@@ -191,7 +192,7 @@ func (m milestone) on() string {
 
 // tables returns the tables of all measurements, that of pods first.
 func tables() (list []table) {
-	for _, name := range []string{kubeburner.PodLatency, "vmiLatency", "jobLatency", "dataVolumeLatency", "pvcLatency", "volumeSnapshotLatency", "vmimLatency"} {
+	for _, name := range []string{kubeburner.PodLatency, "vmiLatency", "jobLatency", "dataVolumeLatency", "pvcLatency", "volumeSnapshotLatency", "vmimLatency", "nodeLatency"} {
 		list = append(list, tableOf(name))
 	}
 	return list
@@ -217,6 +218,11 @@ func tableOf(measurement string) table {
 		}, []string{"size", "storageClass"}}
 	case "volumeSnapshotLatency":
 		return table{"VolumeSnapshot", "volumeSnapshotLatency", []string{"vsName"}, "", []milestone{{"VSReady", "vsReadyLatency", "Ready"}}, nil}
+	case "nodeLatency":
+		return table{nodes, "nodeLatency", []string{"nodeName"}, "", []milestone{
+			{"NodeMemoryPressure", "nodeMemoryPressureLatency", "MemoryPressure"}, {"NodeDiskPressure", "nodeDiskPressureLatency", "DiskPressure"},
+			{"NodePIDPressure", "nodePIDPressureLatency", "PIDPressure"}, {"NodeReady", "nodeReadyLatency", "Ready"},
+		}, []string{nodeLabels}}
 	case "vmimLatency":
 		t := table{"VirtualMachineInstanceMigration", "vmimLatency", []string{"vmimName"}, "", nil, []string{"vmiName"}}
 		for _, phase := range kubeburner.MigrationPhases() {
@@ -234,9 +240,14 @@ func tableOf(measurement string) table {
 func (m *maker) objects(t table, job string, of []*object) (list []any) {
 	for _, p := range of {
 		namespace, name, _ := strings.Cut(strings.TrimPrefix(p.name, t.kind+"/"), "/")
-		d := map[string]any{
-			"timestamp": m.at(max(p.zero, 0)), "metricName": t.metric + "Measurement", "uuid": m.UUID, "jobName": job,
-			"jobIteration": p.slot.iteration, "replica": p.slot.replica, "namespace": namespace, "metadata": m.Metadata,
+		d := map[string]any{"timestamp": m.at(p.zero), "metricName": t.metric + "Measurement", "uuid": m.UUID, "jobName": job, "metadata": m.Metadata}
+		if p.slot != nil {
+			d["jobIteration"], d["replica"], d["namespace"] = p.slot.iteration, p.slot.replica, namespace
+		} else {
+			name = namespace // of a node
+		}
+		if p.zero == never {
+			d["timestamp"] = m.at(0)
 		}
 		for _, key := range t.name {
 			d[key] = name
@@ -251,6 +262,9 @@ func (m *maker) objects(t table, job string, of []*object) (list []any) {
 			if d[key] = unknown; i < len(p.told) && p.told[i] != "" {
 				d[key] = p.told[i]
 			}
+			if key == nodeLabels && i < len(p.told) {
+				d[key] = json.RawMessage(cmp.Or(p.told[i], "{}"))
+			}
 		}
 		if p.resized != "" {
 			d["resizedCapacity"] = p.resized
@@ -260,7 +274,11 @@ func (m *maker) objects(t table, job string, of []*object) (list []any) {
 	return list
 }
 
-const unknown = "unknown" // stands for a value that an object does not have
+const (
+	unknown    = "unknown" // stands for a value that an object does not have
+	nodeLabels = "labels"  // key of all labels of a node, which are on record as JSON
+	nodes      = "Node"    // kind of the objects that no job asks for
+)
 
 func millis(at, zero record.Micros) *int64 {
 	if at == never || zero == never {

@@ -3,6 +3,7 @@ package documents
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -23,13 +24,14 @@ const ms record.Micros = 1000
 func told(t *testing.T, c Configuration, steps []result.Step, events ...record.Event) map[string][]map[string]any {
 	t.Helper()
 	f := newFold()
+	f.start = time.Date(2026, 11, 25, 17, 0, 0, 0, time.UTC)
 	for _, e := range events {
 		if err := f.add(e); err != nil {
 			t.Fatal(err)
 		}
 	}
 	jobs := f.all()
-	m := maker{Configuration: c, start: time.Date(2026, 11, 25, 17, 0, 0, 0, time.UTC), steps: steps}
+	m := maker{Configuration: c, start: f.start, steps: steps}
 	m.Metadata = metadata(c.Metadata, &record.Environment{})
 	made := make(map[string][]map[string]any)
 	for _, job := range c.Jobs {
@@ -314,4 +316,35 @@ func TestDocumentsOfMigrationsAndSnapshots(t *testing.T) {
 func measuredBy(t *testing.T, measured string, events ...record.Event) map[string][]map[string]any {
 	t.Helper()
 	return told(t, Configuration{Jobs: []Job{{Name: "j", Measured: []string{measured}}}}, nil, events...)
+}
+
+// Nodes have the server's times, from their creation or from an earlier condition on, in each job.
+func TestDocumentsOfNodes(t *testing.T) {
+	t.Parallel()
+	made := time.Date(2026, 11, 25, 16, 0, 0, 0, time.UTC)
+	node := func(milestone string, after int64, labels ...string) record.Event {
+		return record.Event{T: ms, Body: &record.Object{Object: "Node/n1", Milestone: milestone, Stamp: made.Unix() + after, Labels: labels, Late: true}}
+	}
+	documents := measuredBy(t, "nodeLatency", node("Created", 0, `{"zone":"a"}`), node("NodeMemoryPressure", 0), node("NodeReady", 31), slotOf("ns/a", 0, 1, false))
+	list := documents["nodeLatencyMeasurement-j.json"]
+	if len(list) != 1 {
+		t.Fatal(documents)
+	}
+	d := list[0]
+	if d["nodeName"] != "n1" || d["timestamp"] != "2026-11-25T16:00:00Z" || d["nodeMemoryPressureLatency"] != 0.0 || d["nodeReadyLatency"] != 31000.0 || d["nodeDiskPressureLatency"] != nil || fmt.Sprint(d["labels"]) != "map[zone:a]" {
+		t.Errorf("%v", d)
+	}
+	for _, key := range []string{"namespace", "jobIteration", "replica"} {
+		if _, has := d[key]; has {
+			t.Errorf("a node has a %s", key)
+		}
+	}
+	for _, q := range documents["nodeLatencyQuantilesMeasurement-j.json"] {
+		if q["quantileName"] == "Ready" && q["P99"] != 31000.0 {
+			t.Errorf("%v", q)
+		}
+	}
+	if pods := documents["podLatencyMeasurement-j.json"]; len(pods) != 1 {
+		t.Errorf("%v", pods)
+	}
 }

@@ -2,8 +2,10 @@ package documents
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -18,6 +20,8 @@ type fold struct {
 	objects map[string]*object // by name
 	order   []*object
 	open    bool // the step's requests come by a schedule
+	start   time.Time
+	nodes   map[string]*object // by name; their times are the server's
 }
 
 type jobFold struct {
@@ -55,7 +59,7 @@ func (p *object) reached(milestone string) record.Micros {
 }
 
 func newFold() *fold {
-	f := &fold{jobs: make(map[string]*jobFold), there: make(map[string]string)}
+	f := &fold{jobs: make(map[string]*jobFold), there: make(map[string]string), nodes: make(map[string]*object)}
 	for _, t := range tables() {
 		f.there[t.kind] = t.milestones[len(t.milestones)-1].name
 	}
@@ -108,6 +112,10 @@ func (f *fold) add(e record.Event) error {
 	case *record.Slot:
 		f.addSlot(e.Step, b)
 	case *record.Object:
+		if f.kindOf(b.Object) == nodes {
+			f.addNode(b)
+			return nil
+		}
 		p := f.object(e.T, b.Object, cmp.Or(b.Slot, b.Object))
 		p.node = cmp.Or(b.Place, p.node)
 		if b.Labels != nil {
@@ -124,6 +132,26 @@ func (f *fold) add(e record.Event) error {
 		}
 	}
 	return nil
+}
+
+// addNode notes when a node was made, or when it reached a milestone last: no latency of it is below 0.
+func (f *fold) addNode(b *record.Object) {
+	n := f.nodes[b.Object]
+	if n == nil {
+		n = &object{name: b.Object, kind: nodes, zero: never, at: make(map[string]record.Micros)}
+		f.nodes[b.Object] = n
+	}
+	if b.Labels != nil {
+		n.told = b.Labels
+	}
+	if b.Stamp == 0 {
+		return
+	}
+	at := record.MicrosOf(time.Unix(b.Stamp, 0).Sub(f.start))
+	n.at[b.Milestone] = at
+	if n.zero == never || at < n.zero {
+		n.zero = at
+	}
 }
 
 func (f *fold) addSlot(step int, b *record.Slot) {
@@ -221,6 +249,9 @@ func (f *fold) all() map[string]*jobFold {
 		}
 		if missing > 0 {
 			j.ended = max(j.ended, j.cut)
+		}
+		for _, name := range slices.Sorted(maps.Keys(f.nodes)) {
+			j.objects = append(j.objects, f.nodes[name])
 		}
 	}
 	return f.jobs

@@ -141,18 +141,22 @@ func newObjectSet(common *prepared.Run, spec *described.Objects, ageing *Ageing,
 	return s, nil
 }
 
-// beside makes the set follow only objects that the run asks for, beside its pods.
+// beside makes the set follow objects that the run asks for, or that are there before it, beside its pods.
 func (s *ObjectSet) beside() {
-	s.of, s.names = s.spec.Named()+"/", make(map[string]bool)
+	s.of = s.spec.Named() + "/"
+	if s.spec.Before {
+		return
+	}
+	s.names = make(map[string]bool)
 	s.described.Asked = func(name string) bool { return s.names[name] }
 }
 
 // ask notes an object that the run is about to ask for, by its name on record.
 func (s *ObjectSet) ask(object string) {
-	if name, ours := strings.CutPrefix(object, s.spec.Resources[0].Kind+"/"); ours {
+	if name, ours := strings.CutPrefix(object, s.spec.Resources[0].Kind+"/"); ours && s.names != nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.names[name] = true; s.spec.Changes == "" {
+		if s.names[name] = true; s.spec.Asked() {
 			s.Expect(len(s.names))
 		}
 	}
@@ -160,7 +164,7 @@ func (s *ObjectSet) ask(object string) {
 
 func (s *ObjectSet) watchers() (list []*api.Watcher) {
 	for i, r := range s.spec.Resources {
-		w := &api.Watcher{Name: s.collect[i][strings.LastIndexByte(s.collect[i], '/')+1:], Path: s.within[i], Handler: &resourceNews{s, i}, Encoding: api.JSONEncoding(), Care: api.Care{Doubt: s.doubt}}
+		w := &api.Watcher{Name: s.collect[i][strings.LastIndexByte(s.collect[i], '/')+1:], Path: s.within[i], Handler: &resourceNews{s, i}, Beside: s.spec.Before, Encoding: api.JSONEncoding(), Care: api.Care{Doubt: s.doubt}}
 		switch {
 		case s.names != nil: // others may make them with kube-burner's labels alone
 			w.Query = url.Values{"labelSelector": {kubeburner.LabelRunID + "=" + s.Load.RunID}}

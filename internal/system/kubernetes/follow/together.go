@@ -22,8 +22,8 @@ func (together) Noun() record.Noun { return record.Noun{One: "object", Many: "ob
 func (t together) Progress() system.Progress {
 	all := t.PodSet.Progress()
 	for _, s := range t.beside {
-		if s.spec.Changes != "" {
-			continue // nobody waits for what may become of objects
+		if !s.spec.Asked() {
+			continue
 		}
 		p := s.Progress()
 		all.There, all.Arrived, all.Failed, all.Final = all.There+p.There, all.Arrived+p.Arrived, all.Failed+p.Failed, all.Final+p.Final
@@ -35,7 +35,9 @@ func (t together) Progress() system.Progress {
 // Account implements Followed.
 func (t together) Account(failing bool) (perPlace map[string]int, picked []observe.Failing) {
 	for _, s := range t.beside {
-		s.Account(false)
+		if !s.spec.Before {
+			s.Account(false)
+		}
 	}
 	return t.PodSet.Account(failing)
 }
@@ -44,6 +46,9 @@ func (t together) Account(failing bool) (perPlace map[string]int, picked []obser
 func (t together) Waits() Waits {
 	all := t.PodSet.Waits()
 	for _, s := range t.beside {
+		if !s.spec.Asked() {
+			continue
+		}
 		w := s.Waits()
 		for actor, n := range w.Objects {
 			all.Objects[actor] += n
@@ -60,7 +65,9 @@ func (t together) Waits() Waits {
 func (t together) AwaitGone(ctx context.Context) error {
 	err := t.PodSet.AwaitGone(ctx)
 	for _, s := range t.beside {
-		err = errors.Join(err, s.AwaitGone(ctx))
+		if s.spec.Asked() {
+			err = errors.Join(err, s.AwaitGone(ctx))
+		}
 	}
 	return err
 }
@@ -69,6 +76,8 @@ func (t together) AwaitGone(ctx context.Context) error {
 func (t together) Forget() {
 	t.PodSet.Forget()
 	for _, s := range t.beside {
-		s.Forget()
+		if !s.spec.Before {
+			s.Forget()
+		}
 	}
 }

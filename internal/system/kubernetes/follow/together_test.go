@@ -3,6 +3,7 @@ package follow
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -79,5 +80,47 @@ func TestObjectsBesidePods(t *testing.T) {
 	}
 	if o.Followed.Forget(); o.Followed.Progress().Left != 0 {
 		t.Error("not forgotten")
+	}
+}
+
+// Nodes are on record with the server's times and their labels, and nothing waits for them or forgets them.
+func TestNodesBesidePods(t *testing.T) {
+	t.Parallel()
+	run, sink := kubetest.RunOn(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Query().Get("labelSelector") != "" {
+			t.Error("not all nodes are listed")
+		}
+		fmt.Fprint(w, `{"apiVersion":"v1","kind":"NodeList","metadata":{"resourceVersion":"9"},"items":[{"kind":"Node","metadata":{"name":"n1","uid":"u","labels":{"zone":"a"},"creationTimestamp":"2026-11-28T08:00:00Z"},"status":{"conditions":[{"type":"MemoryPressure","status":"False","lastTransitionTime":"2026-11-28T08:00:00Z"},{"type":"Ready","status":"True","lastTransitionTime":"2026-11-28T08:00:31Z"}]}}]}`)
+	})
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "Node"}, meta.RESTScopeRoot)
+	run.Load.Beside = []*described.Objects{described.Measured("nodeLatency")[0].(*described.Objects)}
+	o, err := NewObserver(run, &Ageing{Run: run}, time.Now, mapper, silent{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := o.beside[0].watchers()[0]
+	w.Client, w.Clock, w.Emit = run.Client, run.Clock, run.Emit
+	if err := w.Start(t.Context()); err != nil || !w.Beside {
+		t.Fatalf("%v, %v", err, w.Beside)
+	}
+	o.Ask("Node/n2")
+	o.Followed.Account(false)
+	o.Followed.Forget()
+	if p := o.Followed.Progress(); p.There != 0 || p.Left != 0 || o.beside[0].Progress().There != 1 {
+		t.Errorf("%+v, and %+v of the nodes", p, o.beside[0].Progress())
+	}
+	if err := o.Followed.AwaitGone(t.Context()); err != nil {
+		t.Error(err)
+	}
+	got := make(map[string]string)
+	for _, e := range sink.Events() {
+		if b, is := e.Body.(*record.Object); is {
+			got[b.Milestone] = fmt.Sprintf("%s %s %s", b.Object, time.Unix(b.Stamp, 0).UTC().Format(time.TimeOnly), strings.Join(b.Labels, ","))
+		}
+	}
+	if want := map[string]string{"Created": `Node/n1 08:00:00 {"zone":"a"}`, "NodeMemoryPressure": "Node/n1 08:00:00 ", "NodeReady": "Node/n1 08:00:31 "}; !maps.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -107,6 +107,11 @@ func (r *rights) made() error {
 	if r.Variant.Config == nil {
 		return nil
 	}
+	for _, o := range r.Beside {
+		if o.Before {
+			r.follows(o)
+		}
+	}
 	for j := range r.Variant.Config.Jobs {
 		job := &r.Variant.Config.Jobs[j]
 		for _, w := range job.Watchers {
