@@ -272,12 +272,15 @@ func latencies(rows []int32, at, zero []int64) []int64 {
 }
 
 // Samples returns the distributions of a run's steps by their IDs, for a comparison: of each milestone
-// over all objects, and by component where there are several. There is the milestone that counts.
-func Samples(dir record.Dir, steps []result.Step, milestones []string, there string) (map[int][]compare.MilestoneSample, error) {
+// over all objects of its kind, and by component where there are several. There is the milestone that counts.
+func Samples(dir record.Dir, steps []result.Step, kind record.ObjectKind, milestones []string, there string) (map[int][]compare.MilestoneSample, error) {
 	if slices.ContainsFunc(steps, result.Step.Streams) {
 		return streamSamples(dir, milestones, there)
 	}
 	needed := []string{"step", "component", "intended" + MicrosSuffix, ZeroColumn}
+	if slices.ContainsFunc(kind.Milestones, func(m record.Milestone) bool { return m.Of != "" }) {
+		needed = append(needed, "slot") // each its own: they take memory
+	}
 	for _, m := range milestones {
 		needed = append(needed, m+MicrosSuffix)
 	}
@@ -290,12 +293,13 @@ func Samples(dir record.Dir, steps []result.Step, milestones []string, there str
 	if component != nil && (component.Texts == nil || len(component.Words) < 2) {
 		component = nil
 	}
+	of := o.ofKind(kind)
 	list := make([][]compare.MilestoneSample, len(steps))
 	var each errgroup.Group
 	each.SetLimit(runtime.GOMAXPROCS(0))
 	for i, s := range steps {
 		each.Go(func() error {
-			list[i] = o.samplesOf(s, judged[int64(s.ID)], zero, component, milestones)
+			list[i] = o.samplesOf(s, judged[int64(s.ID)], zero, component, milestones, of)
 			return nil
 		})
 	}
@@ -307,8 +311,36 @@ func Samples(dir record.Dir, steps []result.Step, milestones []string, there str
 	return samples, nil
 }
 
+// ofKind returns what counts the rows of objects that should reach a milestone.
+func (o *Table) ofKind(kind record.ObjectKind) func(rows []int32, milestone string) int {
+	of, prefixes := make(map[string]string), map[string]bool{}
+	for _, m := range kind.Milestones {
+		if m.Of != "" {
+			of[m.Name], prefixes[m.Of] = m.Of, true
+		}
+	}
+	slot := o.column("slot")
+	if slot == nil || slot.Texts == nil {
+		return func(rows []int32, _ string) int { return len(rows) }
+	}
+	kinds := make([]string, len(slot.Words))
+	for i, word := range slot.Words {
+		if prefix, _, _ := strings.Cut(word, "/"); prefixes[prefix] {
+			kinds[i] = prefix
+		}
+	}
+	return func(rows []int32, milestone string) (n int) {
+		for _, row := range rows {
+			if kinds[slot.Texts[row]] == of[milestone] {
+				n++
+			}
+		}
+		return n
+	}
+}
+
 // samplesOf returns the distributions of one step by its rows. Component is nil for a single one.
-func (o *Table) samplesOf(s result.Step, rows []int32, zero []int64, component *Column, milestones []string) []compare.MilestoneSample {
+func (o *Table) samplesOf(s result.Step, rows []int32, zero []int64, component *Column, milestones []string, of func([]int32, string) int) []compare.MilestoneSample {
 	var samples []compare.MilestoneSample
 	parts := [][]int32{rows} // by the component's word
 	if component != nil {
@@ -335,12 +367,14 @@ func (o *Table) samplesOf(s result.Step, rows []int32, zero []int64, component *
 		if l.Censored > 0 && len(values) > 0 {
 			last = values[len(values)-1]
 		}
+		all := of(rows, m)
 		for w, part := range parts {
-			if len(part) == 0 || len(part) == len(rows) {
+			asked := of(part, m)
+			if asked == 0 || asked == all {
 				continue
 			}
 			n := ofParts[w].AtMost(last) // later ones came after the verdict on the step
-			samples = append(samples, compare.MilestoneSample{Milestone: m, Component: component.Words[w], Sample: stats.NewSample(ofParts[w].Values()[:n], len(part)-n)})
+			samples = append(samples, compare.MilestoneSample{Milestone: m, Component: component.Words[w], Sample: stats.NewSample(ofParts[w].Values()[:n], asked-n)})
 		}
 	}
 	return samples

@@ -209,6 +209,43 @@ func slowSamples(rows []record.ObjectRow, s result.Step) []compare.MilestoneSamp
 	return list
 }
 
+// Of several kinds of objects each reaches its own milestones: those of a component that are of another kind are not
+// late.
+func TestSamplesOfSeveralKinds(t *testing.T) {
+	row := func(slot, component, reaches string) record.ObjectRow {
+		return record.ObjectRow{Slot: slot, Step: 1, Component: component, Milestones: map[string]int64{reaches: 2e6}}
+	}
+	rows := []record.ObjectRow{
+		row("x/1", "pods", "Ready"), row("x/2", "pods", "Ready"),
+		row("DataVolume/x/3", "disks", "DVReady"), row("DataVolume/x/4", "disks", "DVReady"), row("x/5", "disks", "Ready"),
+	}
+	kind := record.ObjectKind{Milestones: []record.Milestone{{Name: "Ready"}, {Name: "DVReady", Of: "DataVolume"}}}
+	step := result.Step{ID: 1, Latency: result.Latencies{"Ready": {N: 3}, "DVReady": {N: 2}}}
+	dir := record.Dir(t.TempDir())
+	w, err := record.NewObjectWriter(dir, []string{"Ready", "DVReady"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		w.Add(r)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Samples(dir, []result.Step{step}, kind, []string{"Ready", "DVReady"}, "Ready")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	for _, s := range got[1] {
+		said = append(said, fmt.Sprintf("%s %s: %d, %d late", s.Milestone, s.Component, s.Sample.N(), s.Sample.N()-len(s.Sample.Values())))
+	}
+	// The disks have all of DVReady: there is nothing to tell them from.
+	if want := []string{"Ready : 3, 0 late", "Ready pods: 2, 0 late", "Ready disks: 1, 0 late", "DVReady : 2, 0 late"}; !slices.Equal(said, want) {
+		t.Errorf("%q, want %q", said, want)
+	}
+}
+
 func TestSamples(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 30 {
@@ -228,7 +265,7 @@ func TestSamples(t *testing.T) {
 			}
 			steps = append(steps, s)
 		}
-		got, err := Samples(written(t, rows), steps, milestones(), "Ready")
+		got, err := Samples(written(t, rows), steps, record.ObjectKind{}, milestones(), "Ready")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -210,7 +210,7 @@ func (o *Operand) runs(distributions bool) ([]replicate, error) {
 	var samples map[int][]compare.MilestoneSample
 	if distributions {
 		var err error
-		if samples, err = objects.Samples(o.made, steps, o.plan.AsRun.Milestones, o.plan.AsRun.Arrived); err != nil {
+		if samples, err = objects.Samples(o.made, steps, o.kind(), o.plan.AsRun.Milestones, o.plan.AsRun.Arrived); err != nil {
 			return nil, fmt.Errorf("%s: %w", o.Path, err)
 		}
 	}
