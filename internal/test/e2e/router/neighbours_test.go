@@ -42,7 +42,8 @@ func TestBusyNeighboursAreNoLimit(t *testing.T) {
 	}
 	rate := []string{"--axis", "rate", "--levels", "200"}
 	io := append([]string{"io-volumes", "--set", "path=.", "--set", "size=4MiB", "--set", "drive=false", "--set", "rw=randrw"}, rate...)
-	const explained, inSpite = "this says nothing about the target: ", ": this step passed anyway"
+	// A step may also be invalid because its generator was late, which the neighbours explain as well.
+	const explained, inSpite = ": slow results in this step come from the busy machine", ": this step passed anyway"
 	for _, tt := range []struct {
 		why   string
 		needs error // nil: its programs are there
