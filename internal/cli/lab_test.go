@@ -199,6 +199,7 @@ func TestImagesOfAWorkload(t *testing.T) {
 		{"node-density-cni", "localhost/plimsoll-agent:latest\n", "of the nodes"},
 		{"node-density-heavy --images r.example/team", "r.example/team/plimsoll-agent:latest\nr.example/team/plimsoll-postgresql:latest\n", "of a registry"},
 		{"node-density-cni --set image=r.example/app:2", "r.example/app:2\n", "another"},
+		{"ingress --images r.example/team", "r.example/team/plimsoll-agent:latest\n", "of clients and back ends"},
 		{"simulated", "", "none"},
 	} {
 		got := e2e.Command(t, nil, strings.Fields("image list "+tt.args)...)

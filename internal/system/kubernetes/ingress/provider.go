@@ -134,6 +134,9 @@ func (Provider) Outline(_ context.Context, r system.Request) ([]system.Change, e
 	list = append(list, system.Change{Action: system.Make, What: "namespace plimsoll-" + r.Run})
 	for _, arm := range slices.Sorted(maps.Keys(arms)) {
 		one := arms[arm]
+		if use := (system.Change{Action: system.Use, What: "image " + one.image}); !slices.Contains(list, use) {
+			list = append(list, use)
+		}
 		if one.via == viaURL {
 			list = append(list, system.Change{Action: system.ChangeIt, What: one.server + ": whatever these requests change there"})
 			continue
