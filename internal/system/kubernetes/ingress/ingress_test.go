@@ -114,9 +114,9 @@ func TestOutline(t *testing.T) {
 		params map[string]string
 		want   []string // parts, one of each change
 	}{
-		{map[string]string{"clients": "1..3", "backEndTime": "5ms"}, []string{"namespace plimsoll-r", "2 back ends that work on 1 request at once, for 5ms each", "1 client, at most 3"}},
-		{map[string]string{"via": "ingress", "shards": "2", "event": "route-change"}, []string{"namespace", "2 back ends", "as many others", "ingress of class (default), 2 shards", "2 Traefiks, each with", "1 client"}},
-		{map[string]string{"via": "ingress", "class": "mine"}, []string{"namespace", "2 back ends", "ingress of class mine", "1 client"}},
+		{map[string]string{"clients": "1..3", "backEndTime": "5ms"}, []string{"namespace plimsoll-r", "image registry.example/team/plimsoll-agent:latest", "2 back ends that work on 1 request at once, for 5ms each", "1 client, at most 3"}},
+		{map[string]string{"via": "ingress", "shards": "2", "event": "route-change"}, []string{"namespace", "image ", "2 back ends", "as many others", "ingress of class (default), 2 shards", "2 Traefiks, each with", "1 client"}},
+		{map[string]string{"via": "ingress", "class": "mine"}, []string{"namespace", "image ", "2 back ends", "ingress of class mine", "1 client"}},
 	} {
 		outline, err := Provider{}.Outline(t.Context(), requestFor(t, tt.params))
 		if err != nil || !slices.EqualFunc(outline, tt.want, func(c system.Change, part string) bool { return strings.Contains(c.What, part) }) {
