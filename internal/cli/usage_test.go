@@ -118,7 +118,7 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"sweep node-density", []string{"--levels"}, "a sweep without levels"},
 		{"sweep node-density --levels 10,x", []string{`wants a number, found the text "x", for example --levels 100,200,300`}, "a level"},
 		{"sweep node-density --levels 10,-1", []string{"--levels", "-1 is not a level"}, "a negative level"},
-		{"run nofile.yaml", []string{"no file nofile.yaml"}, "a file"},
+		{"run nofile.yaml", []string{"nofile.yaml does not exist"}, "a file"},
 		{"run " + dir + "/mispelt.yaml", []string{`did you mean "misspelt.yaml"?`}, "a file's name"},
 		{"run " + misspelt, []string{"misspelt.yaml:3:", "stepTimout", "stepTimeout"}, "a key of a plan, with file and line"},
 		{"run " + badLevel, []string{"level.yaml:6:", "below from"}, "a value of a plan, with file and line"},

@@ -168,7 +168,7 @@ func (e *Engine) answer(ctx context.Context, query string, q promql.Query, err e
 	return a, nil
 }
 
-// Lacks returns the names of metrics in a query of which there is no series.
+// Lacks returns the metrics that a query names and that have no series on record.
 func (e *Engine) Lacks(ctx context.Context, query string, from, to time.Time) (names []string) {
 	expr, err := newParser().ParseExpr(query)
 	if err != nil {

@@ -307,7 +307,7 @@ func bounded(from io.Reader) ([]byte, error) {
 // lintReadError makes a mistake of the user's of a file that cannot be read.
 func lintReadError(name string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return process.Usagef(nearest.File(name), "there is no file %s", name)
+		return process.Usagef(nearest.File(name), "file %s does not exist", name)
 	}
 	return process.Usagef("", "%w", err)
 }

@@ -116,7 +116,7 @@ func (f *experimentFlags) values(p *process.Process, w *workload.Workload) (map[
 	}
 	text, err := size.ReadFile(f.userData)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, process.Usagef(nearest.File(f.userData), "--user-data: there is no file %s", f.userData)
+		return nil, process.Usagef(nearest.File(f.userData), "--user-data: file %s does not exist", f.userData)
 	} else if err != nil {
 		return nil, process.Usagef("", "--user-data: %w", err)
 	}

@@ -43,7 +43,7 @@ and remove them once that is confirmed. Runs of this program remove their own ob
 	flags.BoolVar(&f.yes, "yes", false, "remove them without asking")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only list what would be removed")
 	flags.DurationVar(&f.timeout, "timeout", 4*time.Hour, "give up after that")
-	flags.BoolVar(&f.skipLogFile, "skip-log-file", false, "taken, and changes nothing: there is no log file")
+	flags.BoolVar(&f.skipLogFile, "skip-log-file", false, "accepted and ignored: the program writes no log file")
 	flags.SetNormalizeFunc(kubeContext)
 	return cmd
 }

@@ -138,9 +138,9 @@ The run's directory, --out, has all that was recorded; there is no further log f
 	flags.StringVarP(&f.endpointFile, "metrics-endpoint", "e", "", "YAML `file` with metric endpoints, which replace the configuration's and are asked")
 	addServer(flags, &f.server)
 	flags.DurationVar(&f.timeout, "timeout", 4*time.Hour, "end the run after that")
-	flags.BoolVar(&f.ignored.skipLogFile, "skip-log-file", false, "taken, and changes nothing: there is no log file")
-	flags.BoolVar(&f.ignored.skipTLSVerify, "skip-tls-verify", true, "taken, and changes nothing: an endpoint's skipTLSVerify counts")
-	flags.StringVar(&f.profile, "profile-type", "", "taken, and changes nothing: there is no metrics profile")
+	flags.BoolVar(&f.ignored.skipLogFile, "skip-log-file", false, "accepted and ignored: the program writes no log file")
+	flags.BoolVar(&f.ignored.skipTLSVerify, "skip-tls-verify", true, "accepted and ignored: the endpoint's skipTLSVerify decides")
+	flags.StringVar(&f.profile, "profile-type", "", "accepted and ignored: configurations name their metric profiles")
 	flags.StringVar(&f.level, "log-level", "info", "`level`, which is taken and changes nothing: "+strings.Join(logLevels(), ", "))
 	for _, r := range f.refused {
 		flags.StringVarP(&r.given, r.name, r.short, "", "not served yet: `"+r.value+"`")
@@ -215,7 +215,7 @@ func readMetadata(file string) (metadata map[string]any, err error) {
 func readYAML(flag, file string, into any) error {
 	text, err := size.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return process.Usagef(nearest.File(file), "--%s: there is no file %s", flag, file)
+		return process.Usagef(nearest.File(file), "--%s: file %s does not exist", flag, file)
 	}
 	if err == nil {
 		_, err = strictyaml.Decode(file, text, into)

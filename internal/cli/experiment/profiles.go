@@ -149,7 +149,7 @@ the last hour, or the whole run.`
 	flags.Int64Var(&f.end, "end", 0, "end, in `seconds` since 1970")
 	flags.StringVar(&f.uuid, "uuid", "", "`id` in documents (default a random one)")
 	flags.StringVar(&f.into, "metrics-directory", "", "`directory` of the documents")
-	flags.BoolVar(&f.skipLogFile, "skip-log-file", false, "taken, and changes nothing: there is no log file")
+	flags.BoolVar(&f.skipLogFile, "skip-log-file", false, "accepted and ignored: the program writes no log file")
 	addServer(flags, &f.server)
 	return cmd
 }

@@ -116,7 +116,7 @@ func LoadPlan(file string) (*plan.Plan, error) {
 	loaded, err := plan.Load(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, Usagef(nearest.File(file), "there is no file %s", file)
+		return nil, Usagef(nearest.File(file), "file %s does not exist", file)
 	case err != nil:
 		return nil, Usagef("", "%w", err)
 	}

@@ -54,7 +54,7 @@ func TestObjectsOfSeveralKinds(t *testing.T) {
 		{"one volume never got there", "DVReady", 2, 1, 0.05, 1},
 		{"both are bound", "DVBound", 2, 0, 0.04, 0},
 		{"the machine got there, and left again", "VMReady", 1, 0, 0.07, 1},
-		{"the milestones that all kinds have are those of pods", "Created", 1, 0, 0.01, 0},
+		{"pods alone count at a milestone that every kind has", "Created", 1, 0, 0.01, 0},
 	} {
 		l := s.Latency[tt.milestone]
 		short, lost, _ := f.Account.Short(slo.SLO{Form: slo.All, Milestone: tt.milestone})

@@ -22,13 +22,13 @@ import (
 func milestones() []string { return []string{"Created", "Ready"} }
 
 // written leaves rows in a run directory.
-func written(t *testing.T, rows []record.ObjectRow) record.Dir {
+func written(t *testing.T, rows []record.ObjectRow, milestones ...string) record.Dir {
 	t.Helper()
 	dir, err := record.CreateDir(filepath.Join(t.TempDir(), "run"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := record.NewObjectWriter(dir, milestones())
+	w, err := record.NewObjectWriter(dir, milestones)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func drawn(rng *rand.Rand, n int) []record.ObjectRow {
 
 // A table of another format is refused, with the version that wrote it.
 func TestATableOfAnotherFormatIsRefused(t *testing.T) {
-	dir := written(t, nil)
+	dir := written(t, nil, milestones()...)
 	if err := parquet.WriteFile(dir.Path(record.ObjectsFile), []struct{ Slot string }{{"a"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestATableOfAnotherFormatIsRefused(t *testing.T) {
 func TestRead(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, n := range []int{0, 1, 7, 3000} {
-		dir := written(t, drawn(rng, n))
+		dir := written(t, drawn(rng, n), milestones()...)
 		table, err := Read(dir, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -221,18 +221,7 @@ func TestSamplesOfSeveralKinds(t *testing.T) {
 	}
 	kind := record.ObjectKind{Milestones: []record.Milestone{{Name: "Ready"}, {Name: "DVReady", Of: "DataVolume"}}}
 	step := result.Step{ID: 1, Latency: result.Latencies{"Ready": {N: 3}, "DVReady": {N: 2}}}
-	dir := record.Dir(t.TempDir())
-	w, err := record.NewObjectWriter(dir, []string{"Ready", "DVReady"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range rows {
-		w.Add(r)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	got, err := Samples(dir, []result.Step{step}, kind, []string{"Ready", "DVReady"}, "Ready")
+	got, err := Samples(written(t, rows, "Ready", "DVReady"), []result.Step{step}, kind, []string{"Ready", "DVReady"}, "Ready")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +254,7 @@ func TestSamples(t *testing.T) {
 			}
 			steps = append(steps, s)
 		}
-		got, err := Samples(written(t, rows), steps, record.ObjectKind{}, milestones(), "Ready")
+		got, err := Samples(written(t, rows, milestones()...), steps, record.ObjectKind{}, milestones(), "Ready")
 		if err != nil {
 			t.Fatal(err)
 		}

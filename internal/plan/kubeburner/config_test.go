@@ -170,7 +170,7 @@ func TestLoadErrors(t *testing.T) {
 		{"a file outside", "jobs:\n- name: {{ ReadFile \"../note.txt\" }}\n",
 			[]string{`c.yml:2:12: the template's call of ReadFile fails: "../note.txt" lies outside the configuration's directory; --allow names a file or directory that may be read`}},
 		{"a file that is not there", "jobs:\n- name: {{ ReadFile \"nota.txt\" }}\n",
-			[]string{`c.yml:2:12: the template's call of ReadFile fails: there is no file "nota.txt", did you mean "note.txt"?`}},
+			[]string{`c.yml:2:12: the template's call of ReadFile fails: file "nota.txt" does not exist, did you mean "note.txt"?`}},
 		{"an empty file", "", []string{"c.yml: the file is empty"}},
 		{"nothing asked for", "global: {}\n", []string{"c.yml:1:1: jobs: the configuration asks for nothing (list at least one job)"}},
 		{"values", `jobs:

@@ -20,9 +20,9 @@ func TestProfiles(t *testing.T) {
 		{"a metric without a name", "[]", "- {query: a}\n", "m.yml:1:3: [0].metricName: is missing"},
 		{"no PromQL", "- {expr: 'sum(', severity: error}\n", "[]", `a.yml: query "sum("`},
 		{"a variable that is not set", "- {expr: 'a > {{ .NONE }}'}\n", "[]", `the template needs "NONE", which is not set`},
-		{"a description that is no template", "- {expr: a, description: '{{$label.x}}'}\n", "[]", "undefined variable"},
+		{"a description that is not a template", "- {expr: a, description: '{{$label.x}}'}\n", "[]", "undefined variable"},
 		{"a template that does not end", "[]", "- {query: '{{ range until 1000000000 }}a{{ end }}', metricName: a}\n", "m.yml:1"},
-		{"a file that is not there", "", "[]", `there is no file "a.yml"`},
+		{"a missing file", "", "[]", `file "a.yml" does not exist`},
 	} {
 		fsys := fstest.MapFS{"m.yml": {Data: []byte(tt.metrics)}}
 		if tt.alerts != "" {

@@ -228,7 +228,7 @@ func readFile(fsys fs.FS, name string) (string, error) {
 		return "", fmt.Errorf("%q lies outside the configuration's directory; --allow names a file or directory that may be read", name)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("there is no file %q%s", name, nearFile(fsys, clean))
+		return "", fmt.Errorf("file %q does not exist%s", name, nearFile(fsys, clean))
 	}
 	if err != nil {
 		return "", fmt.Errorf("read %q: %w", name, err)

@@ -112,10 +112,10 @@ func TestTemplatesOfAConfig(t *testing.T) {
 		t.Errorf("rendered %v, %v", docs, err)
 	}
 	for _, c := range []struct{ why, function, object, want string }{
-		{"a misspelt file", "envs.tpl", "templates/pot", `jobs[0].objects[0].objectTemplate: there is no file "templates/pot", did you mean "templates/pod"?`},
+		{"a misspelt file", "envs.tpl", "templates/pot", `jobs[0].objects[0].objectTemplate: file "templates/pot" does not exist, did you mean "templates/pod"?`},
 		{"a URL", "envs.tpl", "https://x/y.yml", `jobs[0].objects[0].objectTemplate: https://x/y.yml is a URL, and URLs are not supported yet: save the file beside the configuration`},
 		{"an absolute path", "envs.tpl", "/etc/passwd", `jobs[0].objects[0].objectTemplate: "/etc/passwd" lies outside the configuration's directory; --allow names a file or directory that may be read`},
-		{"a function template that is missing", "env.tpl", "templates/pod", `global.functionTemplates[0]: there is no file "env.tpl", did you mean "envs.tpl"?`},
+		{"a function template that is missing", "env.tpl", "templates/pod", `global.functionTemplates[0]: file "env.tpl" does not exist, did you mean "envs.tpl"?`},
 	} {
 		config := &Config{Global: Global{FunctionTemplates: []string{c.function}}, Jobs: []Job{{Objects: []Object{{ObjectTemplate: c.object}}}}}
 		if _, err := config.Templates(fsys); err == nil || err.Error() != c.want {

@@ -112,7 +112,7 @@ func TestLoad(t *testing.T) {
 	if i := slices.IndexFunc(merged, func(s Signature) bool { return s.Name == "oom-killed" }); merged[i].Title != "Mine" || len(merged) != len(builtinSignatures(t))+2 {
 		t.Errorf("%d signatures, one of which is %q", len(merged), merged[i].Title)
 	}
-	if _, err := Load(fstest.MapFS{"notes.txt": {}}, "dir"); err == nil || !strings.Contains(err.Error(), "no file of signatures in dir") {
+	if _, err := Load(fstest.MapFS{"notes.txt": {}}, "dir"); err == nil || !strings.Contains(err.Error(), "dir has no file of signatures") {
 		t.Errorf("a directory without files: %v", err)
 	}
 	if _, err := Load(noDir{}, "dir"); !errors.Is(err, fs.ErrNotExist) {

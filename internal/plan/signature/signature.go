@@ -207,7 +207,7 @@ func Load(dir fs.FS, name string) ([]Signature, error) {
 type NoFilesError struct{ Dir string }
 
 func (e *NoFilesError) Error() string {
-	return fmt.Sprintf("there is no file of signatures in %s: they end in .yaml", e.Dir)
+	return fmt.Sprintf("%s has no file of signatures: their names end in .yaml", e.Dir)
 }
 
 // Merge returns the signatures of both lists; those of more replace those of the same name.

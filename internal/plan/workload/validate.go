@@ -98,7 +98,7 @@ func (v *validator) config() {
 	if v.w.ConfigFile == "" {
 		v.Fail("config", "is missing")
 	} else if _, err := fs.Stat(v.w.files, v.w.ConfigFile); err != nil {
-		v.Fail("config", "there is no file %q beside it", v.w.ConfigFile)
+		v.Fail("config", "file %q does not exist beside it", v.w.ConfigFile)
 	}
 }
 

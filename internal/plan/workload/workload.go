@@ -362,7 +362,7 @@ func (w *Workload) Config(p Params, uuid string) (*kubeburner.Config, error) {
 	}
 	c, err := kubeburner.Load(w.files, w.ConfigFile, in)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, strictyaml.Join([]strictyaml.Problem{w.positions.Problem("config", "there is no file %q beside it", w.ConfigFile)})
+		return nil, strictyaml.Join([]strictyaml.Problem{w.positions.Problem("config", "file %q does not exist beside it", w.ConfigFile)})
 	}
 	return c, err
 }

@@ -149,7 +149,7 @@ func TestDescriptionErrors(t *testing.T) {
 		{"an unknown key", small + "param: []\n", `workload.yaml:9:1: unknown key "param" (did you mean "params"?)`},
 		{"no help", replace("help: a small one", "help: ' '"), "workload.yaml:3:7: help: is missing"},
 		{"help of two lines", replace("help: a small one", "help: \"a\\nb\""), "workload.yaml:3:7: help: must be one line"},
-		{"a configuration that is not there", replace("c.yml", "d.yml"), `workload.yaml:4:9: config: there is no file "d.yml" beside it`},
+		{"a configuration that is not there", replace("c.yml", "d.yml"), `workload.yaml:4:9: config: file "d.yml" does not exist beside it`},
 		{"no axes", replace("[{name: level, unit: things, help: how many, default: {from: 1, step: 1, max: 2}}]", "[]"),
 			"workload.yaml:5:1: axes: is missing: at least one is needed"},
 		{"an axis without unit", replace("unit: things, ", ""), "workload.yaml:5:8: axes[0].unit: is missing"},

@@ -732,7 +732,7 @@ func TestTheKindOfTheObjectsIsData(t *testing.T) {
 	}
 	for _, name := range allowed {
 		if !seen[name] {
-			t.Errorf("there is no file %s: take it out of the list", name)
+			t.Errorf("file %s does not exist: take it out of the list", name)
 		}
 	}
 }

@@ -143,12 +143,12 @@ func (a *awaited) Missing(_ record.Micros, gone []api.Identity) {
 	}
 }
 
-// expect notes that an object of a kind was made, of which there may be no news yet.
+// expect notes that the run made an object, which the watch may not have reported yet.
 func (a *awaited) expect(kind, name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if _, known := a.unmet[name]; a.kind == kind && !known {
-		a.unmet[name] = "there is no news of it"
+		a.unmet[name] = "the watch has not reported it"
 	}
 }
 

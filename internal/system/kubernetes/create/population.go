@@ -27,7 +27,8 @@ type Rendering struct {
 	watches [][]extraWatch // by job
 }
 
-// Render prepares a variant for a run, with what is followed instead of pods or beside them. nodes are those that a DaemonSet may run on; without any, none is taken.
+// Render prepares a variant for a run. objects are followed instead of pods, those of beside together with them; both
+// may be nil. DaemonSets run on nodes; without nodes Render refuses them.
 func Render(v prepared.Variant, ids prepared.Identity, cluster meta.RESTMapper, objects *described.Objects, beside []*described.Objects, nodes []*corev1.Node) (*Rendering, error) {
 	mapper, err := MadeBy(v, ids, cluster)
 	if err != nil {

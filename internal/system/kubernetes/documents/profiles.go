@@ -44,10 +44,10 @@ type Found struct {
 	Alerts    bool     // says that some of these are alerts
 }
 
-// Asked says whom the questions of a profile go to.
+// Asked answers the questions of a profile.
 type Asked struct {
 	metrics.Asker
-	// Lacks returns the metrics of a query of which there is no series; nil leaves that to the Asker, a Prometheus.
+	// Lacks returns the metrics that a query names and that have no series on record. It is nil for a Prometheus.
 	Lacks func(ctx context.Context, query string) []string
 }
 
@@ -93,7 +93,7 @@ func (q *questions) alert(ctx context.Context, a *kubeburner.Alert, s Span) {
 		q.Alerts = true
 	case answer.Empty() && q.of.Lacks != nil:
 		if names := q.of.Lacks(ctx, expr); len(names) > 0 {
-			q.unknown(what, s, "there is no series on record of "+strings.Join(names, ", "))
+			q.unknown(what, s, "the record has no series of "+strings.Join(names, ", "))
 			q.Alerts = true
 		}
 	}

@@ -71,11 +71,11 @@ func TestFound(t *testing.T) {
 	if got := strings.Join(fired, "\n"); got != "critical: 0 has 1.5 at 2026-01-01T00:00:00Z, in job j\ncritical: 1 has 2 at 2026-01-01T00:00:00Z, in job j\ncritical: 0 has 1.5 at 2026-01-01T00:00:00Z, in job skipped\ncritical: 1 has 2 at 2026-01-01T00:00:00Z, in job skipped" {
 		t.Errorf("%s", got)
 	}
-	if got := strings.Join(found.Unknown, "\n"); !found.Alerts || got != `alert "gone" of job j: there is no series on record of gone
+	if got := strings.Join(found.Unknown, "\n"); !found.Alerts || got != `alert "gone" of job j: the record has no series of gone
 alert "refused" of job j: it refused
 metric b of job j: it refused
 metric b of job j: it refused
-alert "gone" of job skipped: there is no series on record of gone
+alert "gone" of job skipped: the record has no series of gone
 alert "refused" of job skipped: it refused` {
 		t.Errorf("%s", got)
 	}

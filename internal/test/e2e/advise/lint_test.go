@@ -76,7 +76,7 @@ func TestLint(t *testing.T) {
 		{"a plan with a typo", at("typo.yaml"), process.ExitFail, []string{`typo.yaml:3:8: error: axis: unknown key "levls"`, `fix: did you mean "levels"?`}, nil},
 		{"a plan with a goal that means nothing", at("slo.yaml"), process.ExitFail, []string{"slo.yaml:4:13: error: goals.a[0]: objective", "not a share"}, nil},
 		{"a plan of a workload that there is not", at("none.yaml"), process.ExitFail, []string{`none.yaml:1: error: there is no workload "simulatd"`, `did you mean "simulated"?`}, nil},
-		{"a file that is not there", at("kubelt.yaml"), process.ExitUsage, nil, []string{"there is no file", "did you mean \"kubelet.yaml\"?"}},
+		{"a file that is not there", at("kubelt.yaml"), process.ExitUsage, nil, []string{"kubelt.yaml does not exist", "did you mean \"kubelet.yaml\"?"}},
 		{"no file", nil, process.ExitUsage, nil, []string{"none was given"}},
 		{"a rule that is left out", at("--ignore=ceph-pool-key", "-R", "many"), process.ExitPass, nil, nil},
 		{"a rule that there is not", at("--ignore=ceph-pool-keys", "good.sh"), process.ExitUsage, nil, []string{"did you mean \"ceph-pool-key\"?"}},

@@ -55,7 +55,7 @@ func TestProfilesOfATimeThatHasPassed(t *testing.T) {
 		{"what a Prometheus does not answer is no pass", "check-alerts " + remote + "-a " + alert("info", "down"), 1, []string{"warning: unknown", "overloaded"}},
 		{"a record, with a query of its own figures", "check-alerts " + run + " -a " + file("own.yml", "[{expr: plimsoll_level > 0, severity: error}]"), 1, []string{"alert: error"}},
 		{"a record on which nothing fires", "check-alerts " + run + " -a " + file("never.yml", "[{expr: plimsoll_level > 1e9, severity: error}]"), 0, []string{"0 alerts fired"}},
-		{"a record without the metric", "check-alerts " + run + " -a " + file("etcd.yml", "[{expr: etcd_server_has_leader == 0, severity: error}]"), 1, []string{"there is no series on record of etcd_server_has_leader"}},
+		{"a record without the metric", "check-alerts " + run + " -a " + file("etcd.yml", "[{expr: etcd_server_has_leader == 0, severity: error}]"), 1, []string{"the record has no series on record of etcd_server_has_leader"}},
 		{"metrics as documents", "index " + remote + "-m m.yml --metrics-directory made --uuid id", 0, []string{"Documents: 2 files in made"}},
 		{"nothing is asked", "check-alerts --prometheus-url http://x", 1, []string{"which profile?"}},
 		{"nobody is asked", "check-alerts -a warning.yml", 1, []string{"name either a run directory or --prometheus-url"}},

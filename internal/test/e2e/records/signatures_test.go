@@ -53,7 +53,7 @@ func TestSignatures(t *testing.T) {
 		{"a broken file, before anything is run", []string{"limit", "node-density", "--signatures", broken}, process.ExitUsage, `unknown key "remdy"`},
 		{"no such directory", []string{"sweep", "node-density", "--levels", "1", "--signatures", filepath.Join(dir, "owm")}, process.ExitUsage, `did you mean "own"?`},
 		{"a file for a directory", []string{"signatures", "list", "--signatures", filepath.Join(own, "mine.yaml")}, process.ExitUsage, "is not a directory"},
-		{"a directory without files", []string{"signatures", "list", "--signatures", empty}, process.ExitUsage, "there is no file of signatures in " + empty},
+		{"a directory without files", []string{"signatures", "list", "--signatures", empty}, process.ExitUsage, empty + " has no file of signatures"},
 	} {
 		got := e2e.Command(t, nil, tt.args...)
 		shown := got.Stdout
