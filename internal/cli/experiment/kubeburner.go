@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"plimsoll.dev/plimsoll/internal/cli/burner"
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan"
@@ -26,21 +27,11 @@ import (
 	"plimsoll.dev/plimsoll/internal/run"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/documents"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
-	"plimsoll.dev/plimsoll/internal/text/size"
-	"plimsoll.dev/plimsoll/internal/text/strictyaml"
-)
-
-// The exit codes of kube-burner.
-const (
-	burnerFailed    = 1
-	burnerTimeout   = 2
-	burnerAlert     = 3
-	burnerThreshold = 4
 )
 
 // newKubeBurnerCommand has kube-burner's own commands, with its flags and exit codes.
 func newKubeBurnerCommand(p *process.Process, stop *process.Interrupts) *cobra.Command {
-	verbs := []*cobra.Command{newInitCommand(p, stop), newHealthCheckCommand(p, stop), newImportCommand(p, stop), newAskCommand(p, stop, true), newAskCommand(p, stop, false), newDestroyCommand(p)}
+	verbs := []*cobra.Command{newInitCommand(p, stop), newHealthCheckCommand(p, stop), burner.NewImportCommand(p, stop), burner.NewAskCommand(p, stop, true), burner.NewAskCommand(p, stop, false), burner.NewDestroyCommand(p, func(file, userData string) (*kubeburner.Config, error) { return configurationIn(p, file, userData) })}
 	for _, c := range [...]struct{ name, short, hint string }{
 		{"measure", "Measure what others load", "'plimsoll run' and 'plimsoll kube-burner init' measure the load that they make"},
 	} {
@@ -136,7 +127,7 @@ The run's directory, --out, has all that was recorded; there is no further log f
 	flags.BoolVar(&f.local, "local-indexing", false, "write the documents also where the configuration has no indexer")
 	flags.StringVar(&f.into, "metrics-directory", "", "`directory` of the documents (default the configuration's, or collected-metrics-UUID)")
 	flags.StringVarP(&f.endpointFile, "metrics-endpoint", "e", "", "YAML `file` with metric endpoints, which replace the configuration's and are asked")
-	addServer(flags, &f.server)
+	burner.AddServer(flags, &f.server)
 	flags.DurationVar(&f.timeout, "timeout", 4*time.Hour, "end the run after that")
 	flags.BoolVar(&f.ignored.skipLogFile, "skip-log-file", false, "accepted and ignored: the program writes no log file")
 	flags.BoolVar(&f.ignored.skipTLSVerify, "skip-tls-verify", true, "accepted and ignored: the endpoint's skipTLSVerify decides")
@@ -145,7 +136,7 @@ The run's directory, --out, has all that was recorded; there is no further log f
 	for _, r := range f.refused {
 		flags.StringVarP(&r.given, r.name, r.short, "", "not served yet: `"+r.value+"`")
 	}
-	flags.SetNormalizeFunc(kubeContext)
+	flags.SetNormalizeFunc(burner.KubeContext)
 	return cmd
 }
 
@@ -176,16 +167,16 @@ func (f *burnerFlags) run(cmd *cobra.Command, p *process.Process, stop *process.
 	if !namesCluster(cmd) && !f.dryRun {
 		return process.Usagef("--kubeconfig FILE, --kube-context NAME or --lab NAME; any other flag of a lab, such as --lab-start-latency, makes a private one", "which cluster? $KUBECONFIG is not read")
 	}
-	if err := checkServer(cmd, f.server); err != nil {
+	if err := burner.CheckServer(cmd, f.server); err != nil {
 		return err
 	}
 	f.server.Client = new(http.Client)
 	var err error
-	if f.documented.metadata, err = readMetadata(f.metadata); err != nil {
+	if f.documented.metadata, err = burner.ReadMetadata(f.metadata); err != nil {
 		return err
 	}
 	if f.endpointFile != "" {
-		if err := readYAML("metrics-endpoint", f.endpointFile, &f.endpoints); err != nil {
+		if err := burner.ReadYAML("metrics-endpoint", f.endpointFile, &f.endpoints); err != nil {
 			return err
 		}
 		if err := kubeburner.CheckEndpoints(f.endpointFile, f.endpoints); err != nil {
@@ -201,29 +192,6 @@ func (f *burnerFlags) run(cmd *cobra.Command, p *process.Process, stop *process.
 		}
 	}
 	return burnerCode(x.run(p, stop), f.ended)
-}
-
-// readMetadata reads what documents have besides, from a file; "" is nothing.
-func readMetadata(file string) (metadata map[string]any, err error) {
-	if file != "" {
-		err = readYAML("user-metadata", file, &metadata)
-	}
-	return metadata, err
-}
-
-// readYAML reads the file of a flag.
-func readYAML(flag, file string, into any) error {
-	text, err := size.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return process.Usagef(nearest.File(file), "--%s: file %s does not exist", flag, file)
-	}
-	if err == nil {
-		_, err = strictyaml.Decode(file, text, into)
-	}
-	if err != nil {
-		return process.Usagef("", "--%s: %w", flag, err)
-	}
-	return nil
 }
 
 // namesCluster reports whether a flag says which cluster is loaded, or that one is made.
@@ -257,10 +225,10 @@ func (x *experimentCommand) allowMissing(p *process.Process) error {
 func burnerCode(err error, e *ended) error {
 	code := process.ExitCode(err)
 	if e.alerted && code < process.ExitInterrupted-1 {
-		return process.ExitError(burnerAlert)
+		return process.ExitError(burner.AlertFired)
 	}
 	if code == process.ExitPass && e.unsent {
-		return process.ExitError(burnerFailed)
+		return process.ExitError(burner.Failed)
 	}
 	if e.result == nil || code == process.ExitPass || code >= process.ExitInterrupted-1 {
 		return err
@@ -270,76 +238,13 @@ func burnerCode(err error, e *ended) error {
 	})
 	switch {
 	case waited || errors.Is(e.err, run.ErrBudget):
-		code = burnerTimeout
+		code = burner.TimedOut
 	case slices.ContainsFunc(e.result.Breaches, func(b result.Breach) bool { return b.Decided && b.Kind == result.BreachLatency }):
-		code = burnerThreshold
+		code = burner.ThresholdBroken
 	default:
-		code = burnerFailed
+		code = burner.Failed
 	}
 	return process.ExitError(code)
-}
-
-// addServer adds the flags that name a server for documents.
-func addServer(flags *pflag.FlagSet, s *documents.Server) {
-	flags.StringVar(&s.URL, "es-server", "", "`URL` of an OpenSearch or Elasticsearch that the documents are sent to")
-	flags.StringVar(&s.Index, "es-index", "", "`name` of the index there")
-}
-
-// checkServer refuses a server without an index, the other way round, and what is neither.
-func checkServer(cmd *cobra.Command, s documents.Server) error {
-	if _, given := process.FirstChanged(cmd, "es-server", "es-index"); !given {
-		return nil
-	}
-	if s.URL == "" || s.Index == "" {
-		return process.Usagef("for example --es-server https://search:9200 --es-index ripsaw-kube-burner", "--es-server and --es-index go together")
-	}
-	if err := s.Check(); err != nil {
-		return process.Usagef("", "--es-server, --es-index: %w", err)
-	}
-	return nil
-}
-
-// newImportCommand sends documents that were written to files.
-func newImportCommand(p *process.Process, stop *process.Interrupts) *cobra.Command {
-	var tarball, directory string
-	server := documents.Server{Client: new(http.Client)}
-	cmd := &cobra.Command{
-		Use:   "import --tarball FILE --es-server URL --es-index NAME",
-		Short: "Send documents of files to an OpenSearch or Elasticsearch",
-		Long: `Send documents, which kube-burner or a run of this program has written, to an index.
-Each has an ID of what it says: what is sent twice stands there once.`,
-		Args: process.NoArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if (tarball == "") == (directory == "") {
-				return process.Usagef("", "name either --tarball or --metrics-directory")
-			}
-			if server.URL == "" {
-				return process.Usagef("for example --es-server https://search:9200 --es-index ripsaw-kube-burner", "where to? --es-server is missing")
-			}
-			if err := checkServer(cmd, server); err != nil {
-				return err
-			}
-			name := tarball + directory
-			if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
-				return process.Usagef(nearest.File(name), "there is no %s", name)
-			}
-			sent := p.WaitFor("sending the documents")
-			n, err := server.Send(stop.Soft, documents.Stored(name))
-			sent()
-			if err == nil && n == 0 {
-				err = process.Usagef("", "%s has no documents: want files of JSON arrays", name)
-			}
-			if err == nil {
-				p.Printf("%d documents sent to the index %s\n", n, server.Index)
-			}
-			return err
-		},
-	}
-	flags := cmd.Flags()
-	flags.StringVar(&tarball, "tarball", "", "the documents, a `file`")
-	flags.StringVar(&directory, "metrics-directory", "", "the documents, a `directory` of files")
-	addServer(flags, &server)
-	return cmd
 }
 
 // newHealthCheckCommand is check without a workload.
@@ -455,7 +360,7 @@ func (r *runner) document(dir record.Dir) error {
 		return err
 	}
 	found, failed := r.found(r.stop.Hard, dir, c)
-	r.alerted = tellFound(r.p, found)
+	r.alerted = burner.TellFound(r.p, found)
 	if len(c.Places) == 0 && r.server.URL == "" {
 		return failed
 	}
@@ -503,4 +408,28 @@ func writeDocuments(p *process.Process, dir record.Dir, into string) error {
 		p.Logf("%d documents are in %s\n", n, into)
 	}
 	return err
+}
+
+// configurationIn reads a configuration with the variables of a file.
+func configurationIn(p *process.Process, file, userData string) (*kubeburner.Config, error) {
+	w, err := process.LoadWorkload(file)
+	if err != nil {
+		return nil, err
+	}
+	if !w.AsItIs {
+		return nil, process.Usagef("", "--config %s is not a configuration of kube-burner", file)
+	}
+	values, err := (&experimentFlags{userData: userData}).values(p, w)
+	if err != nil {
+		return nil, err
+	}
+	params, err := w.Resolve(values)
+	if err != nil {
+		return nil, process.Usagef("", "%w", err)
+	}
+	c, err := w.Config(params, anyUUID)
+	if err != nil {
+		return nil, process.Usagef("", "%w", err)
+	}
+	return c, nil
 }

@@ -180,9 +180,6 @@ func within(dir, path string) bool {
 	return below == "." || !slices.ContainsFunc(strings.Split(below, string(os.PathSeparator)), hidden)
 }
 
-// prometheusToken is the variable of the environment with a bearer token.
-const prometheusToken = "PLIMSOLL_PROMETHEUS_TOKEN"
-
 // prometheusFlags say which Prometheus is asked, and how. What tells it who asks goes
 // only to an address of the command line: that of a plan may be anybody's.
 type prometheusFlags struct {
@@ -195,7 +192,7 @@ func (f *prometheusFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.URL, "prometheus", "", "also keep what the Prometheus at this `URL` has scraped; "+plan.OpenShift+" for that of the cluster")
 	flags.StringArrayVar(&f.Match, "prometheus-match", nil, "`selector` of series to ask it for, besides those of objectives (default CPU and memory of processes); may be repeated")
-	flags.StringVar(&f.tokenFile, "prometheus-token-file", "", "`file` with its bearer token, which "+prometheusToken+" in the environment can hold as well")
+	flags.StringVar(&f.tokenFile, "prometheus-token-file", "", "`file` with its bearer token, which "+process.PrometheusToken+" in the environment can hold as well")
 	flags.StringVar(&f.user, "prometheus-user", "", "`name` for it")
 	flags.StringVar(&f.passwordFile, "prometheus-password-file", "", "`file` with the password of that name")
 	flags.StringVar(&f.ca, "prometheus-ca", "", "`file` with certificates that are trusted for it, in PEM")
@@ -230,7 +227,7 @@ func (f *prometheusFlags) access(p *process.Process, to *plan.Plan) (a metrics.A
 	case f.passwordFile != "" && f.user == "":
 		return a, process.Usagef("add --prometheus-user", "--prometheus-password-file has no user")
 	case f.tokenFile == "" && f.user == "":
-		a.Token = p.Env(prometheusToken)
+		a.Token = p.Env(process.PrometheusToken)
 	}
 	if strings.ContainsAny(a.Token, "\n\r\t ") {
 		return a, process.Usagef("", "%w", errors.New("the bearer token of --prometheus is not valid: it has spaces or several lines"))

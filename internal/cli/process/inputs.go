@@ -19,6 +19,9 @@ import (
 	"plimsoll.dev/plimsoll/workloads"
 )
 
+// PrometheusToken names the environment variable that holds the bearer token of a Prometheus.
+const PrometheusToken = "PLIMSOLL_PROMETHEUS_TOKEN"
+
 // LoadWorkload finds a workload by its name, its directory, or its file in kube-burner's
 // format. Users' mistakes are usage errors.
 func LoadWorkload(name string) (*workload.Workload, error) { return LoadAllowed(name, nil) }

@@ -121,7 +121,7 @@ func isKubernetes(p string) bool {
 // others are pure.
 func impure() []string {
 	return []string{
-		".", "internal/cli", "internal/cli/advise", "internal/cli/labs", "internal/cli/experiment", "internal/cli/process", "internal/cli/records",
+		".", "internal/cli", "internal/cli/advise", "internal/cli/labs", "internal/cli/burner", "internal/cli/experiment", "internal/cli/process", "internal/cli/records",
 		"internal/lab", "internal/lab/component", "internal/lab/image", "internal/lab/realnode", "internal/lab/simnode", "internal/lab/virt",
 		"internal/system/kubernetes", "internal/advise/schema", "internal/advise/lint", "internal/advise/lint/report", "internal/advise/lint/linttest", "internal/advise/lint/host",
 		"internal/advise/lint/objects", "internal/advise/lint/commands",

@@ -1,4 +1,4 @@
-package experiment
+package burner
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 
 // destroyer removes what kube-burner, or a run of its configuration, has made.
 type destroyer struct {
+	read                   func(file, userData string) (*kubeburner.Config, error)
 	from                   process.ClusterFlags
 	uuid, config, userData string
 	yes, dryRun            bool
@@ -24,8 +25,9 @@ type destroyer struct {
 	timeout                time.Duration
 }
 
-func newDestroyCommand(p *process.Process) *cobra.Command {
-	f := new(destroyer)
+// NewDestroyCommand makes destroy. Read returns the configuration in a file, with variables of the file userData.
+func NewDestroyCommand(p *process.Process, read func(file, userData string) (*kubeburner.Config, error)) *cobra.Command {
+	f := &destroyer{read: read}
 	cmd := &cobra.Command{
 		Use:   "destroy {--uuid UUID | --config FILE} {--kubeconfig FILE | --lab NAME}",
 		Short: "Remove what a run has made, by kube-burner's labels",
@@ -44,12 +46,12 @@ and remove them once that is confirmed. Runs of this program remove their own ob
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only list what would be removed")
 	flags.DurationVar(&f.timeout, "timeout", 4*time.Hour, "give up after that")
 	flags.BoolVar(&f.skipLogFile, "skip-log-file", false, "accepted and ignored: the program writes no log file")
-	flags.SetNormalizeFunc(kubeContext)
+	flags.SetNormalizeFunc(KubeContext)
 	return cmd
 }
 
-// kubeContext takes kube-burner's name of --context.
-func kubeContext(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+// KubeContext takes kube-burner's name of --context.
+func KubeContext(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	if name == "kube-context" {
 		name = "context"
 	}
@@ -60,7 +62,7 @@ func kubeContext(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 var labelValue = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
 
 // selectors returns the labels of what is removed: those of kube-burner, and of its versions before 2.
-func (f *destroyer) selectors(p *process.Process) ([]string, error) {
+func (f *destroyer) selectors() ([]string, error) {
 	if (f.uuid == "") == (f.config == "") {
 		return nil, process.Usagef("for example --uuid UUID, which is in the labels of the objects", "name either --uuid or --config")
 	}
@@ -70,24 +72,9 @@ func (f *destroyer) selectors(p *process.Process) ([]string, error) {
 		}
 		return []string{kubeburner.LabelUUID + "=" + f.uuid, "kube-burner-uuid=" + f.uuid}, nil
 	}
-	w, err := process.LoadWorkload(f.config)
+	c, err := f.read(f.config, f.userData)
 	if err != nil {
 		return nil, err
-	}
-	if !w.AsItIs {
-		return nil, process.Usagef("", "--config %s is not a configuration of kube-burner", f.config)
-	}
-	values, err := (&experimentFlags{userData: f.userData}).values(p, w)
-	if err != nil {
-		return nil, err
-	}
-	params, err := w.Resolve(values)
-	if err != nil {
-		return nil, process.Usagef("", "%w", err)
-	}
-	c, err := w.Config(params, anyUUID)
-	if err != nil {
-		return nil, process.Usagef("", "%w", err)
 	}
 	var jobs []string
 	for _, j := range c.Jobs {
@@ -98,7 +85,7 @@ func (f *destroyer) selectors(p *process.Process) ([]string, error) {
 }
 
 func (f *destroyer) run(ctx context.Context, p *process.Process) error {
-	selectors, err := f.selectors(p)
+	selectors, err := f.selectors()
 	if err != nil {
 		return err
 	}
