@@ -66,7 +66,6 @@ type askFlags struct {
 	uuid, job, metadata string
 	start, end          int64
 	into, tarball       string
-	skipLogFile         bool
 	server              documents.Server
 }
 
@@ -108,7 +107,7 @@ the last hour, or the whole run.`
 	flags.Int64Var(&f.end, "end", 0, "end, in `seconds` since 1970")
 	flags.StringVar(&f.uuid, "uuid", "", "`id` in documents (default a random one)")
 	flags.StringVar(&f.into, "metrics-directory", "", "`directory` of the documents")
-	flags.BoolVar(&f.skipLogFile, "skip-log-file", false, "accepted and ignored: the program writes no log file")
+	flags.Bool("skip-log-file", false, "accepted and ignored: the program writes no log file")
 	AddServer(flags, &f.server)
 	return cmd
 }

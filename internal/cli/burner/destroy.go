@@ -21,7 +21,6 @@ type destroyer struct {
 	from                   process.ClusterFlags
 	uuid, config, userData string
 	yes, dryRun            bool
-	skipLogFile            bool
 	timeout                time.Duration
 }
 
@@ -45,7 +44,7 @@ and remove them once that is confirmed. Runs of this program remove their own ob
 	flags.BoolVar(&f.yes, "yes", false, "remove them without asking")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only list what would be removed")
 	flags.DurationVar(&f.timeout, "timeout", 4*time.Hour, "give up after that")
-	flags.BoolVar(&f.skipLogFile, "skip-log-file", false, "accepted and ignored: the program writes no log file")
+	flags.Bool("skip-log-file", false, "accepted and ignored: the program writes no log file")
 	flags.SetNormalizeFunc(KubeContext)
 	return cmd
 }

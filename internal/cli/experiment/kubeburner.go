@@ -77,8 +77,7 @@ type burnerFlags struct {
 	endpointFile     string
 	timeout          time.Duration
 	allowMissing     bool
-	profile, level   string
-	ignored          struct{ skipLogFile, skipTLSVerify bool }
+	level            string
 	refused          []*refusal
 }
 
@@ -129,9 +128,9 @@ The run's directory, --out, has all that was recorded; there is no further log f
 	flags.StringVarP(&f.endpointFile, "metrics-endpoint", "e", "", "YAML `file` with metric endpoints, which replace the configuration's and are asked")
 	burner.AddServer(flags, &f.server)
 	flags.DurationVar(&f.timeout, "timeout", 4*time.Hour, "end the run after that")
-	flags.BoolVar(&f.ignored.skipLogFile, "skip-log-file", false, "accepted and ignored: the program writes no log file")
-	flags.BoolVar(&f.ignored.skipTLSVerify, "skip-tls-verify", true, "accepted and ignored: the endpoint's skipTLSVerify decides")
-	flags.StringVar(&f.profile, "profile-type", "", "accepted and ignored: configurations name their metric profiles")
+	flags.Bool("skip-log-file", false, "accepted and ignored: the program writes no log file")
+	flags.Bool("skip-tls-verify", true, "accepted and ignored: the endpoint's skipTLSVerify decides")
+	flags.String("profile-type", "", "accepted and ignored: configurations name their metric profiles")
 	flags.StringVar(&f.level, "log-level", "info", "`level`, which is taken and changes nothing: "+strings.Join(logLevels(), ", "))
 	for _, r := range f.refused {
 		flags.StringVarP(&r.given, r.name, r.short, "", "not served yet: `"+r.value+"`")

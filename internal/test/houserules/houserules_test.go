@@ -38,6 +38,7 @@ func parsed(t *testing.T, wanted func(name string) bool) []file {
 	t.Helper()
 	root := "../../.."
 	var files []file
+	fset := token.NewFileSet()
 	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -52,7 +53,6 @@ func parsed(t *testing.T, wanted func(name string) bool) []file {
 		if !strings.HasSuffix(name, ".go") || !wanted(name) {
 			return nil
 		}
-		fset := token.NewFileSet()
 		tree, err := parser.ParseFile(fset, p, nil, parser.ParseComments)
 		if err != nil {
 			return err
