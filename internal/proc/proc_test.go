@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -119,25 +120,36 @@ func TestATieIsDeadly(t *testing.T) {
 	}
 }
 
+// Nothing of what a process has started lives on to say so, once all of it may.
 func TestKillAllTakesWhatItStarted(t *testing.T) {
-	ring.Long(t, "it waits for processes to end")
-	lines := make(chan string, 2)
-	p := sh(t, How{Name: "it", Output: func(out io.Reader) {
-		text, _ := io.ReadAll(out)
-		lines <- string(text)
-	}}, "sh -c 'sleep 60 >&- & echo $$ $!; exec >&-; wait' & exec >&-; wait")
-	pids := strings.Fields(<-lines)
-	if len(pids) != 2 {
-		t.Fatalf("it said %q", pids)
+	gate := filepath.Join(t.TempDir(), "gate")
+	if err := syscall.Mkfifo(gate, 0o600); err != nil {
+		t.Skip("no named pipes: ", err)
 	}
-	inner, _ := strconv.Atoi(pids[1])
-	if got := p.Inner(); got != inner {
-		t.Errorf("the innermost is %d, want %d", got, inner)
+	inner, said := make(chan int), make(chan string)
+	lives := "read x < " + gate + "; echo lives"
+	p := sh(t, How{Name: "it", Output: func(out io.Reader) {
+		lines := bufio.NewReader(out)
+		line, _ := lines.ReadString('\n')
+		pid, _ := strconv.Atoi(strings.TrimSpace(line))
+		inner <- pid
+		rest, _ := io.ReadAll(lines)
+		said <- string(rest)
+	}}, "sh -c 'sh -c \"echo \\$\\$; "+lives+"\" & "+lives+"' & "+lives)
+	if pid := <-inner; p.Inner() != pid {
+		t.Errorf("the innermost is %d, want %d", p.Inner(), pid)
 	}
 	p.KillAll()
-	for _, text := range pids {
-		pid, _ := strconv.Atoi(text)
-		eventually(t, "process "+text+" to end", func() bool { return !alive(pid) })
+	open, err := os.OpenFile(gate, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	if _, err := open.WriteString("\n\n\n"); err != nil {
+		t.Fatal(err)
+	}
+	if rest := <-said; rest != "" {
+		t.Errorf("after the kill: %q", rest)
 	}
 	p.Wait()
 }

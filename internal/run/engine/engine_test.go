@@ -648,6 +648,40 @@ func TestDroppedArrivalsAreNotAwaited(t *testing.T) {
 	})
 }
 
+// What a screen shows agrees with the record: requests that were answered, late arrivals, and dropped ones.
+func TestStatusAgreesWithTheRecord(t *testing.T) {
+	for _, tt := range []struct {
+		why  string
+		open bool
+	}{{"requests that wait for each other", false}, {"arrivals, of which some find no place", true}} {
+		t.Run(tt.why, func(t *testing.T) {
+			bubble(t, func(t *testing.T, tr *trial) {
+				var last, want Status
+				tr.options.Open, tr.options.Watch = tt.open, func(s Status) { last = s }
+				if tt.open {
+					tr.options.MaxInFlight, tr.target.service = 1, func(i int) time.Duration { return []time.Duration{100 * time.Millisecond, 900 * time.Millisecond, 8 * time.Second}[i%3] }
+				}
+				if _, err := tr.Run(context.Background(), whole(10)); err != nil {
+					t.Fatal(err)
+				}
+				for _, slot := range tr.sink.slots() {
+					if slot.Waited > 0 {
+						want.Late++
+					}
+					if slot.Outcome == record.SlotDropped {
+						want.Dropped++
+						continue
+					}
+					want.Sent, want.Replied = want.Sent+1, want.Replied+1
+				}
+				if last.Sent != want.Sent || last.Replied != want.Replied || last.Late != want.Late || last.Dropped != want.Dropped || tt.open && (want.Dropped == 0 || want.Late <= want.Dropped) {
+					t.Errorf("shown: %d sent, %d replied, %d late, %d dropped; on record %d, %d, %d, %d", last.Sent, last.Replied, last.Late, last.Dropped, want.Sent, want.Replied, want.Late, want.Dropped)
+				}
+			})
+		})
+	}
+}
+
 // What a template asks for besides its last object counts like it: on record,
 // and for the guard on failed requests.
 func TestEachRequestOfATemplateCounts(t *testing.T) {
