@@ -31,7 +31,7 @@ STATICCHECK := go tool -modfile=tools/go.mod staticcheck
 # staticcheck would read the sources of a whole control plane.
 CHECKED = $$(go list ./... | grep -v -e '/internal/lab/component$$' -e '^plimsoll.dev/plimsoll$$')
 
-.PHONY: build release traefik ui demo demo-real deps deps-paths test test-long truth faults faults-core fuzz check race bench bench-scale clean
+.PHONY: build release traefik ui demo demo-real deps deps-paths test test-times test-long truth faults faults-core fuzz check race bench bench-scale clean
 .DEFAULT_GOAL := build
 
 # $(call compile,LINKER FLAGS,PACKAGE,FILE) leaves a file alone that it would
@@ -135,7 +135,12 @@ test: deps build
 # The tests that skip themselves without PLIMSOLL_LONG, with the rest of their
 # packages. The loads of a real HAProxy, which fill the processors, run by
 # themselves, and those that measure one at a time after all.
+# No test of make test takes longer than 20 s, with the machine to itself.
+test-times: deps build
+	$(GO_TEST) -count=1 -v ./... | awk '/^--- (PASS|FAIL)/ { took = substr($$4, 2) + 0; if (took > longest) { longest = took; of = $$3 } } /^(FAIL|panic:)/ { failed = 1; print } END { print "longest: " of " " longest " s"; exit failed || longest > 20 }'
+
 test-long: deps deps-paths build
+	$(MAKE) test-times
 	$(LONG_TEST) -p 2 -parallel 4 $(call packages_of,suite\.|harness\.|ring\.)
 	$(MAKE) faults-core SEED=1
 	$(MAKE) faults-core SEED=2
