@@ -251,17 +251,12 @@ func Lacking(err error, instead string) error {
 	return err
 }
 
-// UnseenError ends a run whose user may no longer see what becomes of its load; its result stands.
-type UnseenError struct {
-	What string // that is not seen, in the plural
-	Err  error  // how it was refused
-}
+// CutError ends a run that cannot go on; its result stands.
+type CutError struct{ Err error }
 
-func (e *UnseenError) Error() string {
-	return fmt.Sprintf("the right to watch %s was taken away, and what becomes of them is not seen: %v", e.What, e.Err)
-}
+func (e *CutError) Error() string { return e.Err.Error() }
 
-func (e *UnseenError) Unwrap() error { return e.Err }
+func (e *CutError) Unwrap() error { return e.Err }
 
 // UnableError advises on an error that is no mistake of the user's.
 type UnableError struct {

@@ -72,8 +72,7 @@ func (r *runner) mild(err error) bool {
 
 // told reports whether the result says what an error came to.
 func (r *runner) told(err error) bool {
-	_, unseen := errors.AsType[*system.UnseenError](err)
-	return unseen || r.mild(err)
+	return errors.As(err, new(*system.CutError)) || r.mild(err)
 }
 
 // request returns the target's provider and the request for a session. Without a workload the

@@ -169,7 +169,7 @@ func (o *Observer) refused(w *api.Watcher, err error, fail func(error)) {
 		o.Emit(&record.Note{Warning: record.WarningNotKnown, Text: "this user may not watch " + w.Name + ": what becomes of them, and what they tell, is not seen"})
 		return
 	}
-	err = &system.UnseenError{What: w.Name, Err: err}
+	err = &system.CutError{Err: fmt.Errorf("the right to watch %s was taken away, and what becomes of them is not seen: %w", w.Name, err)}
 	fail(err)
 	if api.Refused(w.Reconcile(o.Watching)) {
 		o.stop(err)
