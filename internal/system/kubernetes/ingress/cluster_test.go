@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -114,12 +115,12 @@ func clientPod(name string, index int, status corev1.PodStatus) corev1.Pod {
 	return corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{batchv1.JobCompletionIndexAnnotation: fmt.Sprint(index)}}, Spec: corev1.PodSpec{NodeName: "node-" + name}, Status: status}
 }
 
-// A client whose pod is evicted keeps its name in another pod. One that does not come back ends the run, or the load
-// goes on without it where the plan allows fewer clients.
+// A client whose pod is evicted keeps its name in another pod. One that does not come back ends the run with the results
+// so far, or the load goes on without it where the plan allows fewer clients.
 func TestAClientIsEvicted(t *testing.T) {
 	running := corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Running: new(corev1.ContainerStateRunning)}}}}
-	evicted := corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: new(corev1.ContainerStateTerminated)}}}}
-	waits := corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/1 nodes are available"}}}
+	evicted := corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "The node was low on memory.", ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: new(corev1.ContainerStateTerminated)}}}}
+	waits := corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/1 nodes are available"}}}
 	answering := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(t, w, http.StatusOK, struct{}{}) }))
 	defer answering.Close()
 	for _, tt := range []struct {
@@ -136,7 +137,12 @@ func TestAClientIsEvicted(t *testing.T) {
 		i.Host.Now = func() time.Time { now = now.Add(awaitBound); return now }
 		i.fleet, i.wanted, i.made = &clients.Fleet{Now: i.Rec.Clock.Now}, 2, 2
 		err := i.reach(t.Context())
-		if !errors.As(err, new(*system.UnableError)) || !strings.Contains(err.Error(), "pod c: 0/1 nodes are available") {
+		if !errors.As(err, new(*system.UnableError)) || !strings.Contains(err.Error(), "wait for the clients: pod c on node-c: Unschedulable: 0/1 nodes are available") {
+			t.Errorf("%s: %v", tt.why, err)
+		}
+		i.links[1] = &link{client: &clients.Client{Name: "client-1 on node-b"}, pod: "b"}
+		_, err = i.start(t.Context(), new(site), nil)
+		if cut := errors.As(err, new(*system.CutError)); !tt.goesOn && (!cut || !strings.Contains(err.Error(), "client-1 on node-b was lost (pod b on node-b: Evicted: The node was low on memory.), and nothing replaces it: pod c on node-c: Unschedulable: 0/1")) {
 			t.Errorf("%s: %v", tt.why, err)
 		}
 		one := clients.NewClient("client-0", func(ctx context.Context) (net.Conn, error) {
@@ -162,6 +168,48 @@ func TestAClientIsEvicted(t *testing.T) {
 	notes := i.Rec.Sink.(*kubetest.Sink).Events()
 	if l := i.links[0]; l.client.Name != "client-0 on node-a" || l.pod != "b" || len(notes) != 1 || notes[0].Body.(*record.Note).Text != "client-0 on node-a was lost: a pod on node-b replaces it" {
 		t.Errorf("%+v, %+v", l, notes)
+	}
+}
+
+// A client that is silent for too long has its pod removed, once, and the load waits for another.
+func TestASilentClientIsReplaced(t *testing.T) {
+	for _, tt := range []struct {
+		why     string
+		code    int // of the removal
+		removes []string
+		says    string
+	}{
+		{"its job makes another", http.StatusOK, []string{"/api/v1/namespaces/plimsoll-r/pods/p"}, "client-0: connection refused (pod p)"},
+		{"a user who may not remove it", http.StatusForbidden, []string{"/api/v1/namespaces/plimsoll-r/pods/p"}, "client-0: connection refused, and it is not replaced: "},
+	} {
+		var removed []string
+		i := onAPI(t, nil, func(w http.ResponseWriter, r *http.Request) {
+			removed = append(removed, r.URL.Path)
+			answer(t, w, tt.code, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Code: int32(tt.code), Reason: metav1.StatusReasonForbidden, Status: metav1.StatusFailure})
+		})
+		now := time.Unix(1e9, 0)
+		i.Host.Now = func() time.Time { return now }
+		paused, well := clients.NewClient("client-0", nil), clients.NewClient("client-1", nil)
+		i.links = []*link{{client: paused, pod: "p"}, {client: well, pod: "q"}}
+		silent := map[*clients.Client]error{paused: errors.New("client-0: connection refused")}
+		for n, after := range []time.Duration{0, silentBound - 1, 1} {
+			now = now.Add(after)
+			i.fleet = &clients.Fleet{Clients: []*clients.Client{paused, well}}
+			says := i.replace(t.Context(), silent)
+			if last := n == 2; !strings.HasPrefix(says, "client-0: connection refused") || last && !strings.HasPrefix(says, tt.says) || (len(removed) > 0) != last {
+				t.Errorf("%s: look %d says %q, removed is %q", tt.why, n, says, removed)
+			}
+			if len(i.fleet.Clients) != 1 || i.fleet.Clients[0] != well {
+				t.Errorf("%s: the fleet is %+v", tt.why, i.fleet.Clients)
+			}
+		}
+		if !slices.Equal(removed, tt.removes) || len(i.Rec.Sink.(*kubetest.Sink).Events()) != 1 {
+			t.Errorf("%s: removed is %q", tt.why, removed)
+		}
+		now = now.Add(silentBound)
+		if i.replace(t.Context(), nil); !i.links[0].since.IsZero() {
+			t.Errorf("%s: a client that answers again counts as silent", tt.why)
+		}
 	}
 }
 

@@ -143,7 +143,7 @@ func (i *instance) makeController(ctx context.Context, s *site) error {
 
 // awaitDeployment waits until all pods of a deployment of the run are ready.
 func (i *instance) awaitDeployment(ctx context.Context, what, name string) error {
-	return i.await(ctx, what, func() (string, bool, error) {
+	return i.await(ctx, what, awaitBound, func() (string, bool, error) {
 		d, err := i.Client().Typed.AppsV1().Deployments(i.namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return "", false, err

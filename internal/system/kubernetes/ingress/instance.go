@@ -7,14 +7,11 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,6 +34,7 @@ const (
 	mostLate     = 100 * time.Millisecond // after that moment
 	askBound     = 5 * time.Second        // for one request before the load
 	removalBound = 3 * time.Minute
+	silentBound  = 15 * time.Second // from a client's first missing answer until its pod is removed
 )
 
 // instance loads the ways to back ends of a run's own namespace.
@@ -63,23 +61,6 @@ type instance struct {
 	owned    struct {
 		sync.Mutex
 		sites map[string]string // names, by the UIDs of the pods of their controllers
-	}
-}
-
-// link leads to a client, whose pod may be replaced.
-type link struct {
-	client    *clients.Client // nil before its first pod runs
-	node      string          // of its first pod
-	pod       string
-	forward   *api.Forward
-	abandoned bool // it did not come back, and the load goes on without it
-}
-
-// close ends the connections.
-func (l *link) close() {
-	if l.client != nil {
-		l.client.Close()
-		l.forward.Close()
 	}
 }
 
@@ -159,12 +140,8 @@ func (i *instance) live(ctx context.Context) {
 
 // await calls ask until it reports that the thing is there. The parameter what names the thing; ask returns why
 // it is not there yet.
-func (i *instance) await(ctx context.Context, what string, ask func() (why string, there bool, err error)) error {
+func (i *instance) await(ctx context.Context, what string, bound time.Duration, ask func() (why string, there bool, err error)) error {
 	i.show("waiting for " + what)
-	bound := awaitBound
-	if i.arms[""].via == viaURL && i.links != nil {
-		bound = askBound // nothing is being made
-	}
 	for until := i.Now().Add(bound); ; {
 		why, there, err := ask()
 		switch {
@@ -172,6 +149,8 @@ func (i *instance) await(ctx context.Context, what string, ask func() (why strin
 			return fmt.Errorf("wait for %s: %w", what, i.Client().Unreachable(err))
 		case there:
 			return nil
+		case err != nil && i.Now().After(until):
+			return fmt.Errorf("wait for %s: %w", what, i.Client().Unreachable(err))
 		case i.Now().After(until) || hopeless(why):
 			return &system.UnableError{Err: fmt.Errorf("wait for %s: %s", what, cmp.Or(why, fmt.Sprintf("not within %v", bound))), Hint: remedy(why)}
 		}
@@ -200,79 +179,11 @@ func (i *instance) waiting(ctx context.Context, part string) string {
 		return err.Error()
 	}
 	for _, pod := range list.Items {
-		for _, s := range pod.Status.ContainerStatuses {
-			if w := s.State.Waiting; w != nil && w.Reason != "ContainerCreating" {
-				return fmt.Sprintf("pod %s: %s: %s", pod.Name, w.Reason, w.Message)
-			}
-		}
-		for _, c := range pod.Status.Conditions {
-			if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
-				return fmt.Sprintf("pod %s: %s", pod.Name, c.Message)
-			}
+		if why := fateOf(&pod); why != "" {
+			return why
 		}
 	}
 	return ""
-}
-
-// reach waits for the pods of the clients that are wanted, connects to them, and agrees on their clocks.
-func (i *instance) reach(ctx context.Context) error {
-	return i.await(ctx, "the clients", func() (string, bool, error) {
-		list, err := i.Client().Typed.CoreV1().Pods(i.namespace).List(ctx, metav1.ListOptions{LabelSelector: labelPart + "=" + partClients})
-		if err != nil {
-			return "", false, err
-		}
-		pods := make([]*corev1.Pod, i.made)
-		for k := range list.Items {
-			pod := &list.Items[k]
-			n, err := strconv.Atoi(pod.Annotations[batchv1.JobCompletionIndexAnnotation])
-			if err == nil && n < i.made && pod.DeletionTimestamp == nil && len(pod.Status.ContainerStatuses) > 0 && pod.Status.ContainerStatuses[0].State.Running != nil {
-				pods[n] = pod
-			}
-		}
-		for len(i.links) < i.made {
-			i.links = append(i.links, new(link))
-		}
-		i.fleet.Clients = nil
-		for n, pod := range pods {
-			if pod == nil || i.links[n].abandoned {
-				continue
-			}
-			if err := i.connect(n, pod); err != nil {
-				return "", false, err
-			}
-			i.fleet.Clients = append(i.fleet.Clients, i.links[n].client)
-		}
-		if len(i.fleet.Clients) < i.wanted {
-			return i.waiting(ctx, partClients), false, nil
-		}
-		ctx, cancel := context.WithTimeout(ctx, askBound)
-		defer cancel()
-		if err := i.fleet.Agree(ctx); err != nil {
-			return err.Error(), false, nil // a container runs before its program listens
-		}
-		return "", true, nil
-	})
-}
-
-// connect makes the link to a client, or leads it to a pod that replaced the former one.
-func (i *instance) connect(n int, pod *corev1.Pod) error {
-	l := i.links[n]
-	if l.pod == pod.Name {
-		return nil
-	}
-	forward, err := i.Client().Forward(i.namespace, pod.Name, clients.Port)
-	if err != nil {
-		return err
-	}
-	if l.client == nil {
-		l.node = pod.Spec.NodeName
-		l.client = clients.NewClient(fmt.Sprintf("client-%d on %s", n, l.node), func(ctx context.Context) (net.Conn, error) { return l.forward.Dial(ctx) })
-	} else {
-		l.close()
-		i.Rec.Emit(&record.Note{Text: fmt.Sprintf("%s was lost: a pod on %s replaces it", l.client.Name, pod.Spec.NodeName)})
-	}
-	l.pod, l.forward = pod.Name, forward
-	return nil
 }
 
 // program waits for the first right answer to every client, and measures how long that takes.
@@ -280,8 +191,12 @@ func (i *instance) program(ctx context.Context, s *site) error {
 	began := i.Rec.Clock.Now()
 	order := i.asking(s, markOwn)
 	order.Schedule.Timeout = askBound
+	bound := awaitBound
+	if s.via == viaURL {
+		bound = askBound // nothing is being made
+	}
 	for _, c := range i.fleet.Clients {
-		err := i.await(ctx, fmt.Sprintf("the first right answer of %s to %s", s.way(), c.Name), func() (string, bool, error) {
+		err := i.await(ctx, fmt.Sprintf("the first right answer of %s to %s", s.way(), c.Name), bound, func() (string, bool, error) {
 			failed, err := c.Ask(ctx, order)
 			if err != nil {
 				return err.Error(), false, nil
@@ -373,7 +288,7 @@ func (i *instance) start(ctx context.Context, one *site, _ *system.Level) (local
 		}
 	}
 	if err := i.reach(ctx); err != nil && !i.without(ctx, err) {
-		return nil, err
+		return nil, cut(err)
 	}
 	if one.moved { // by the event of an earlier step
 		err := i.turn(ctx, one, false)
@@ -381,7 +296,7 @@ func (i *instance) start(ctx context.Context, one *site, _ *system.Level) (local
 			err = i.program(ctx, one)
 		}
 		if err != nil {
-			return nil, err
+			return nil, cut(err)
 		}
 	}
 	var names []string
@@ -391,20 +306,6 @@ func (i *instance) start(ctx context.Context, one *site, _ *system.Level) (local
 	noun := clientNoun()
 	i.Rec.Emit(&record.Place{Set: names, Noun: &noun, Meant: true})
 	return &step{instance: i, site: one, rate: i.bound(&one.settings), was: make(map[string]clients.Use)}, nil
-}
-
-// without gives up the clients that did not come back, if the plan allows fewer of them.
-func (i *instance) without(ctx context.Context, why error) bool {
-	base, there := i.arms[""], len(i.fleet.Clients)
-	if _, unable := errors.AsType[*system.UnableError](why); !unable || base.least == base.most || there < base.least {
-		return false
-	}
-	for _, l := range i.links {
-		l.abandoned = !slices.Contains(i.fleet.Clients, l.client)
-	}
-	i.wanted = there
-	i.Rec.Emit(&record.Note{Text: fmt.Sprintf("%v: the load goes on with %s", why, clientNoun().Count(there))})
-	return i.fleet.Agree(ctx) == nil
 }
 
 // Stream implements local.Load.
@@ -419,6 +320,8 @@ func (s *step) Stream(ctx context.Context, schedule streams.Schedule) error {
 	}()
 	var untold error
 	var lost []string
+	var looks sync.WaitGroup
+	var looking sync.Mutex
 	err := s.fleet.Stream(ctx, order, func(w *record.Window) {
 		if !w.WarmUp {
 			due, answered = due+w.Intended, answered+w.Answered
@@ -428,7 +331,15 @@ func (s *step) Stream(ctx context.Context, schedule streams.Schedule) error {
 	}, func(client, why string) {
 		s.Rec.Emit(&record.Place{Place: client, State: record.PlaceGone, What: "was lost: " + why})
 		lost = append(lost, client)
+		looks.Go(func() { // for the fate of its pod, which may soon be gone
+			looking.Lock()
+			defer looking.Unlock()
+			soon, cancel := context.WithTimeout(ctx, askBound)
+			defer cancel()
+			_, _ = s.look(soon)
+		})
 	})
+	looks.Wait()
 	for _, client := range lost { // it counts against this step alone
 		s.Rec.Emit(&record.Place{Place: client, State: record.PlaceThere, What: "is to come back", Meant: true})
 	}

@@ -94,7 +94,7 @@ func (i *instance) makeNamespace(ctx context.Context) error {
 	}
 	i.uid = ns.UID
 	// Pods are refused before the namespace has its account.
-	return i.await(ctx, "the service account of namespace "+i.namespace, func() (string, bool, error) {
+	return i.await(ctx, "the service account of namespace "+i.namespace, awaitBound, func() (string, bool, error) {
 		_, err := i.Client().Typed.CoreV1().ServiceAccounts(i.namespace).Get(ctx, "default", metav1.GetOptions{})
 		return "", err == nil, nil
 	})
@@ -279,7 +279,7 @@ func (i *instance) makeWay(ctx context.Context, s *site, name string) error {
 	if s.server != "" {
 		return nil
 	}
-	return i.await(ctx, what, func() (string, bool, error) {
+	return i.await(ctx, what, awaitBound, func() (string, bool, error) {
 		err := i.Client().InJSON(ctx, at, nil, nil, &got)
 		if to := address(); err == nil && to != "" {
 			s.server = joinPort(to, map[bool]int{true: 443, false: 80}[s.secure])

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"os/signal"
 	"slices"
 	"strings"
 	"sync"
@@ -31,11 +32,12 @@ import (
 const (
 	asClient = "PLIMSOLL_TEST_CLIENT"
 	asMadeUp = "PLIMSOLL_TEST_MADE_UP"
+	skewed   = "PLIMSOLL_TEST_SKEWED" // durations that its clock is off by, before and after a signal SIGUSR1
 )
 
 func TestMain(m *testing.M) {
 	run := func() error {
-		return Role(time.Now).Run(context.Background(), []string{"-address", "127.0.0.1:0"}, os.Stdout)
+		return Role(clock()).Run(context.Background(), []string{"-address", "127.0.0.1:0"}, os.Stdout)
 	}
 	switch {
 	case os.Getenv(asMadeUp) != "":
@@ -49,10 +51,26 @@ func TestMain(m *testing.M) {
 	}
 }
 
+// clock returns the clock of a client, which may be off from its second reading on.
+func clock() func() time.Time {
+	first, second, is := strings.Cut(os.Getenv(skewed), " ")
+	if !is {
+		return time.Now
+	}
+	by, _ := time.ParseDuration(first)
+	then, _ := time.ParseDuration(second)
+	moves := make(chan os.Signal, 1)
+	signal.Notify(moves, syscall.SIGUSR1)
+	var off, read atomic.Int64
+	off.Store(int64(by))
+	go func() { <-moves; off.Store(int64(then)) }()
+	return func() time.Time { return time.Now().Add(time.Duration(min(read.Add(1)-1, 1) * off.Load())) }
+}
+
 // startClient starts a client, which ends with the test.
-func startClient(t testing.TB, n int) (*Client, *os.Process) {
+func startClient(t testing.TB, n int, env ...string) (*Client, *os.Process) {
 	t.Helper()
-	address, process := startSelf(t, asClient)
+	address, process := startSelf(t, asClient, env...)
 	client := NewClient(fmt.Sprintf("client %d", n), func(ctx context.Context) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "tcp", address)
 	})
@@ -61,10 +79,10 @@ func startClient(t testing.TB, n int) (*Client, *os.Process) {
 }
 
 // startSelf starts this test's program as something that listens, until the test ends.
-func startSelf(t testing.TB, as string) (address string, process *os.Process) {
+func startSelf(t testing.TB, as string, env ...string) (address string, process *os.Process) {
 	t.Helper()
 	c := exec.Command(os.Args[0], "-test.run=^$")
-	c.Env = append(os.Environ(), as+"=1")
+	c.Env = append(append(os.Environ(), as+"=1"), env...)
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := c.StdoutPipe()
 	if err == nil {
@@ -118,8 +136,8 @@ func schedule(f *Fleet, open bool, value float64) streams.Schedule {
 // stream makes a stream, and returns its windows, which hold the account of a window each.
 func stream(t testing.TB, f *Fleet, o Order, meanwhile func()) (windows []*record.Window, lost []string, err error) {
 	t.Helper()
-	if err := f.Agree(t.Context()); err != nil {
-		t.Fatal(err)
+	if silent := f.Agree(t.Context()); len(silent) > 0 {
+		t.Fatal(silent)
 	}
 	var mu sync.Mutex
 	if meanwhile != nil {
@@ -271,8 +289,8 @@ func TestClientsBeginTogether(t *testing.T) {
 	f.Late = 100 * time.Millisecond
 	o, _ := answering(t, func() {})
 	o.Schedule = schedule(f, true, 100)
-	if err := f.Agree(t.Context()); err != nil {
-		t.Fatal(err)
+	if silent := f.Agree(t.Context()); len(silent) > 0 {
+		t.Fatal(silent)
 	}
 	f.offsets[1] -= record.MicrosOf(600 * time.Millisecond) // its order is of a moment that is over
 	err := f.Stream(t.Context(), o, func(*record.Window) {}, func(string, string) {})
@@ -346,19 +364,64 @@ func TestAStoppedClientHasFailed(t *testing.T) {
 	}
 }
 
-// Clocks that differ by far are brought together by round trips.
+// Clocks that differ by far are brought together by round trips. One that moves during the load makes it void.
 func TestClocksAreBroughtTogether(t *testing.T) {
-	const ahead = record.Micros(5e6)
-	now := record.StartClock(time.Now).Now
-	other := &client{now: func() record.Micros { return now() + ahead }}
-	server := httptest.NewServer(other.handler())
-	defer server.Close()
-	c := NewClient("c", func(ctx context.Context) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "tcp", server.Listener.Addr().String())
-	})
-	offset, within, err := c.Offset(t.Context(), now)
-	if err != nil || offset < ahead-within || offset > ahead+within {
-		t.Errorf("%v within %v, want %v: %v", offset, within, ahead, err)
+	ring.Long(t, "real loads, and when a client begins is up to the machine")
+	t.Parallel()
+	for _, tt := range []struct {
+		why      string
+		by, then string // before and during the load
+		void     string
+	}{
+		{"ahead", "5s", "5s", ""},
+		{"moved ahead during the load", "0s", "5s", "the clocks of clients moved during the load: client 1 by 5"},
+		{"moved back during the load", "5s", "4s", "the clocks of clients moved during the load: client 1 by 1"},
+	} {
+		t.Run(tt.why, func(t *testing.T) {
+			t.Parallel()
+			f, _ := newFleet(t, 1)
+			f.Late = 500 * time.Millisecond
+			began := f.Now()
+			c, process := startClient(t, 1, skewed+"="+tt.by+" "+tt.then)
+			f.Clients = append(f.Clients, c)
+			offset, within, err := c.Offset(t.Context(), f.Now)
+			by, _ := time.ParseDuration(tt.by)
+			// Its clock began between the start of its process and now.
+			if most := record.MicrosOf(by) - began; err != nil || offset > most+within || offset < record.MicrosOf(by)-f.Now()-within {
+				t.Errorf("%v within %v, want %v at most: %v", offset, within, most, err)
+			}
+			o, answered := answering(t, slowly)
+			o.Plan.Record = 1e6
+			o.Schedule = schedule(f, true, 100)
+			windows, lost, err := stream(t, f, o, func() {
+				for f.Progress().Done < 40 {
+					time.Sleep(time.Millisecond)
+				}
+				_ = process.Signal(syscall.SIGUSR1)
+			})
+			void, is := errors.AsType[*streams.VoidError](err)
+			if is != (tt.void != "") || is && !strings.Contains(void.What, tt.void) || len(lost) > 0 {
+				t.Errorf("lost %q: %v", lost, err)
+			}
+			if all := sumOf(windows); tt.void == "" && (int64(all.Sent) != answered.Load() || all.Done != o.Schedule.Requests()) {
+				t.Errorf("sent %d, done %d, and the server answered %d", all.Sent, all.Done, answered.Load())
+			}
+			for _, r := range f.Recorded() {
+				if tt.void == "" && (r.Sent < o.Schedule.Begin || r.Ended > f.Now()) {
+					t.Errorf("a request at %v of a load that began at %v", r.Sent, o.Schedule.Begin)
+				}
+			}
+		})
+	}
+}
+
+// The clients that do not answer are named, each with its reason.
+func TestSilentClientsAreNamed(t *testing.T) {
+	f := &Fleet{Now: record.StartClock(time.Now).Now}
+	well, _ := startClient(t, 0)
+	f.Clients = []*Client{well, NewClient("gone", func(context.Context) (net.Conn, error) { return nil, errors.New("no route") })}
+	if silent := f.Agree(t.Context()); len(silent) != 1 || silent[f.Clients[1]] == nil || silent[f.Clients[1]].Error() != "gone: no route" {
+		t.Errorf("%v", silent)
 	}
 }
 
@@ -429,8 +492,8 @@ func BenchmarkCoordinator(b *testing.B) {
 		f.Clients = append(f.Clients, c)
 	}
 	for b.Loop() {
-		if err := f.Agree(b.Context()); err != nil {
-			b.Fatal(err)
+		if silent := f.Agree(b.Context()); len(silent) > 0 {
+			b.Fatal(silent)
 		}
 		o := Order{Schedule: streams.Schedule{Open: true, Value: n * madeUp, Begin: f.Now() + record.MicrosOf(time.Second), Hold: seconds * time.Second, Window: time.Second}}
 		before, err := proc.Read(os.Getpid())

@@ -10,13 +10,13 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
-	"golang.org/x/sync/errgroup"
 
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system/streams"
@@ -48,6 +48,9 @@ func (c *Client) post(ctx context.Context, path string, body any) (io.ReadCloser
 		return nil, err
 	}
 	reply, err := c.http.Do(request)
+	if of, is := errors.AsType[*url.Error](err); is {
+		err = of.Err // its address is made up
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Name, err)
 	}
@@ -74,6 +77,8 @@ func (c *Client) ask(ctx context.Context, path string, body any) (t told, err er
 
 // Ask has the client make one request of an order, and returns the kind of its failure, "" for none.
 func (c *Client) Ask(ctx context.Context, o Order) (failed string, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, o.Schedule.Timeout+silentFor, silentError{})
+	defer cancel()
 	t, err := c.ask(ctx, pathAsk, o)
 	return t.Failed, err
 }
@@ -109,32 +114,44 @@ type Fleet struct {
 	recorded []record.Request
 }
 
+// silentError says why a client is lost that does not answer.
+type silentError struct{}
+
+func (silentError) Error() string { return fmt.Sprintf("it said nothing for %v", silentFor) }
+
 // part holds the state of one client's part of a stream.
 type part struct {
 	client   *Client
 	progress streams.Progress
 	use, was Use // now, and when the part began
 	late     time.Duration
+	moved    time.Duration // that its clock has moved by at least, against ours
 	over     *over
 	lost     string // why nothing more is known of it, "" while it is
 }
 
-// Agree measures the clients' clocks before a stream.
-func (f *Fleet) Agree(ctx context.Context) error {
-	f.offsets = make([]record.Micros, len(f.Clients))
-	g, ctx := errgroup.WithContext(ctx)
+// Agree measures the clients' clocks before a stream. It returns the clients that do not answer, and why.
+func (f *Fleet) Agree(ctx context.Context) (silent map[*Client]error) {
+	f.offsets, silent = make([]record.Micros, len(f.Clients)), make(map[*Client]error)
+	var all sync.WaitGroup
+	var mu sync.Mutex
 	for i, c := range f.Clients {
-		g.Go(func() (err error) {
-			f.offsets[i], _, err = c.Offset(ctx, f.Now)
-			return err
+		all.Go(func() {
+			offset, _, err := c.Offset(ctx, f.Now)
+			mu.Lock()
+			defer mu.Unlock()
+			if f.offsets[i] = offset; err != nil {
+				silent[c] = err
+			}
 		})
 	}
-	return g.Wait()
+	all.Wait()
+	return silent
 }
 
 // Stream makes a stream with the clients, after Agree. It emits a window once every client has reported it
 // or is lost. It calls lost for a lost client, counts the requests that this client still had to send as lost,
-// and returns a *streams.UnfinishedError. It returns a *streams.VoidError if a client began too late.
+// and returns a *streams.UnfinishedError. It returns a *streams.VoidError if a client began too late, or its clock moved.
 func (f *Fleet) Stream(ctx context.Context, o Order, emit func(*record.Window), lost func(client, why string)) error {
 	merge := newMerge(o.Schedule, len(f.Clients), f.Clients, emit)
 	f.mu.Lock()
@@ -151,7 +168,7 @@ func (f *Fleet) Stream(ctx context.Context, o Order, emit func(*record.Window), 
 		mine.Plan.Part, mine.Plan.Parts = i, len(f.parts)
 		mine.Schedule.Begin += f.offsets[i]
 		all.Go(func() {
-			err := f.carryOut(ctx, p, mine, func(w *record.Window) {
+			err := f.carryOut(ctx, p, mine, f.offsets[i], func(w *record.Window) {
 				mu.Lock()
 				defer mu.Unlock()
 				if err := merge.add(i, w); err != nil && failed == nil {
@@ -186,15 +203,15 @@ func (f *Fleet) verdict() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.recorded = nil
-	var lost, late []string
+	var lost, late, moved []string
 	for i, p := range f.parts {
 		switch {
-		case p.over != nil && p.over.Error != "":
-			return fmt.Errorf("%s: %s", p.client.Name, p.over.Error)
 		case p.lost != "":
 			lost = append(lost, p.client.Name+": "+p.lost)
 		case p.late > f.Late:
 			late = append(late, fmt.Sprintf("%s by %v", p.client.Name, p.late.Round(time.Millisecond)))
+		case p.moved > f.Late:
+			moved = append(moved, fmt.Sprintf("%s by %v", p.client.Name, p.moved.Round(time.Millisecond)))
 		}
 		if p.over != nil {
 			for _, r := range p.over.Recorded {
@@ -208,15 +225,18 @@ func (f *Fleet) verdict() error {
 		return &streams.UnfinishedError{What: "clients were lost: " + strings.Join(lost, "; ")}
 	case len(late) > 0:
 		return &streams.VoidError{What: fmt.Sprintf("clients began later than %v after the agreed moment: %s", f.Late, strings.Join(late, "; "))}
+	case len(moved) > 0:
+		return &streams.VoidError{What: "the clocks of clients moved during the load: " + strings.Join(moved, "; ")}
 	}
 	return nil
 }
 
-// carryOut gives a client its order and follows it to the end. It returns an error if the client is lost.
-func (f *Fleet) carryOut(ctx context.Context, p *part, o Order, window func(*record.Window)) error {
+// carryOut gives a client its order and follows it to the end, and measures again how far its clock is from ours.
+// It returns an error if the client is lost.
+func (f *Fleet) carryOut(ctx context.Context, p *part, o Order, offset record.Micros, window func(*record.Window)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silent := time.AfterFunc(silentFor, func() { cancel(fmt.Errorf("it said nothing for %v", silentFor)) })
+	silent := time.AfterFunc(silentFor, func() { cancel(silentError{}) })
 	defer silent.Stop()
 	cause := func(err error) error {
 		if why := context.Cause(ctx); why != nil {
@@ -253,8 +273,13 @@ func (f *Fleet) carryOut(ctx context.Context, p *part, o Order, window func(*rec
 		if t.Window != nil {
 			window(t.Window)
 		}
+		if t.Over != nil && t.Over.Error != "" {
+			return errors.New(t.Over.Error)
+		}
 		if t.Over != nil {
-			return nil
+			now, within, err := p.client.Offset(ctx, f.Now)
+			p.moved = max((now-offset).Duration().Abs()-within.Duration(), 0)
+			return cause(err)
 		}
 	}
 }
