@@ -21,6 +21,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
@@ -143,8 +144,8 @@ func TestAClientIsKilled(t *testing.T) {
 		out := fmt.Sprint("killed-", i)
 		run := p.Start(t, append(load, "--out", out)...)
 		harness.Await(t, "the load", func() bool { return e2e.Windows(p, out) > i })
-		if !killOne(t, p, i) {
-			t.Fatal("no client runs")
+		if err := unix.Kill(clientProcess(t, p, i), unix.SIGKILL); err != nil {
+			t.Fatal(err)
 		}
 		got := run.Wait()
 		lost := 0
@@ -169,30 +170,61 @@ func TestAClientIsKilled(t *testing.T) {
 	}
 }
 
-// A search whose client is evicted makes the step again with another pod, and finds the line.
+// A search whose client is evicted, paused or silent makes the step again, with another pod if need be, and finds the
+// line. It ends with the results so far where nothing can replace the client.
 func TestASearchSurvivesALostClient(t *testing.T) {
-	suite.Long(t, "a search, and a client that is made again")
+	suite.Long(t, "searches, and clients that are made again")
 	t.Parallel()
+	const label = "plimsoll.dev/test"
 	p := e2e.OnRealNode(t, suite)
 	typed, _ := e2e.LabClient(t, p.Kubeconfig)
-	run := p.Start(t, "limit", "ingress", "--lab", p.Lab, "--from", "20", "--step", "10", "--max", "30", "--resolution", "10", "--hold", "3s", "--confirm", "1", "--set", "clients=2", "--set", "backEnds=1", "--slo", "errors < 50%", "--out", "evicted")
-	harness.Await(t, "the load", func() bool { return e2e.Windows(p, "evicted") > 1 })
-	pods, err := typed.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{LabelSelector: "plimsoll.dev/part=clients"})
-	if err != nil || len(pods.Items) != 2 {
-		t.Fatal(pods, err)
+	mark := func(value string) {
+		t.Helper()
+		patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, label, value)
+		if _, err := typed.CoreV1().Nodes().Patch(t.Context(), "real-0", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
 	}
-	gone := pods.Items[1]
-	if err := typed.PolicyV1().Evictions(gone.Namespace).Evict(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: gone.Name, Namespace: gone.Namespace}}); err != nil {
-		t.Fatal(err)
+	mark(`"clients"`)
+	evict := func() {
+		gone := clientPods(t, p)[1]
+		if err := typed.PolicyV1().Evictions(gone.Namespace).Evict(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: gone.Name, Namespace: gone.Namespace}}); err != nil {
+			t.Fatal(err)
+		}
 	}
-	got, replaced := run.Wait(), false
-	p.Count("evicted", func(e record.Event) bool {
-		note, is := e.Body.(*record.Note)
-		replaced = replaced || is && strings.Contains(note.Text, "was lost: a pod on real-0 replaces it")
-		return false
-	})
-	if r := p.Result(t, "evicted"); got.Code != process.ExitPass || !replaced || r.Steps[0].Verdict != slo.Inconclusive {
-		t.Errorf("exit code %d, replaced %v, the first step is %s: %s\n%s", got.Code, replaced, r.Steps[0].Verdict, r.Why, got.Stderr)
+	pause := func() (pid int) {
+		if pid = clientProcess(t, p, 1); unix.Kill(pid, unix.SIGSTOP) != nil {
+			t.Fatal("no client runs")
+		}
+		return pid
+	}
+	for _, tt := range []struct {
+		out  string
+		do   func()
+		code int
+		says string // of a note, or of the result
+	}{
+		{"evicted", evict, process.ExitPass, "was lost: a pod on real-0 replaces it"},
+		{"paused", func() { pid := pause(); time.AfterFunc(10*time.Second, func() { _ = unix.Kill(pid, unix.SIGCONT) }) }, process.ExitPass, ""},
+		{"silent", func() { pause() }, process.ExitPass, "client-1 on real-0 was silent: its pod "},
+		{"lost", func() { mark("null"); evict() }, process.ExitInconclusive, ", and nothing replaces it: pod clients-1-"},
+	} {
+		run := p.Start(t, "limit", "ingress", "--lab", p.Lab, "--from", "20", "--step", "10", "--max", "30", "--resolution", "10", "--hold", "3s", "--confirm", "1", "--set", "clients=2", "--set", "clientNodes="+label+"=clients", "--set", "backEnds=1", "--slo", "errors < 50%", "--out", tt.out)
+		harness.Await(t, "the load", func() bool { return e2e.Windows(p, tt.out) > 1 })
+		tt.do()
+		got, r := run.Wait(), p.Result(t, tt.out)
+		said := strings.Contains(r.Why, tt.says)
+		p.Count(tt.out, func(e record.Event) bool {
+			note, is := e.Body.(*record.Note)
+			said = said || is && strings.Contains(note.Text, tt.says)
+			return false
+		})
+		if got.Code != tt.code || !said || len(r.Steps) == 0 || r.Steps[0].Verdict != slo.Inconclusive {
+			t.Errorf("%s: exit code %d, the steps are %+v: %s\n%s", tt.out, got.Code, r.Steps, r.Why, got.Stderr)
+		}
+		if left := p.Leftovers(t); len(left) > 0 {
+			t.Errorf("%s: left is %+v", tt.out, left)
+		}
 	}
 }
 
@@ -278,24 +310,33 @@ func TestRightsOfClients(t *testing.T) {
 	}
 }
 
-// killOne kills the container of one of the clients of the lab, and reports whether it was there.
-func killOne(t *testing.T, p *harness.Program, n int) bool {
+// clientPods returns the pods of the clients of the lab.
+func clientPods(t *testing.T, p *harness.Program) []corev1.Pod {
 	t.Helper()
 	typed, _ := e2e.LabClient(t, p.Kubeconfig)
 	pods, err := typed.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{LabelSelector: "plimsoll.dev/part=clients"})
-	if err != nil || len(pods.Items) <= n {
-		t.Fatal(pods, err)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return pods.Items
+}
+
+// clientProcess returns the process of one of the clients of the lab.
+func clientProcess(t *testing.T, p *harness.Program, n int) (pid int) {
+	t.Helper()
+	pods := clientPods(t, p)
 	groups, _ := filepath.Glob("/proc/[0-9]*/cgroup")
 	for _, file := range groups {
 		dir := filepath.Dir(file)
 		group, _ := os.ReadFile(file) // it may have ended
 		command, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
-		uid := string(pods.Items[n].UID)
+		uid := string(pods[n].UID)
 		ofPod := strings.Contains(string(group), uid) || strings.Contains(string(group), strings.ReplaceAll(uid, "-", "_"))
-		if pid, _ := strconv.Atoi(filepath.Base(dir)); ofPod && strings.HasSuffix(string(command), "\x00client\x00") {
-			return unix.Kill(pid, unix.SIGKILL) == nil
+		if ofPod && strings.HasSuffix(string(command), "\x00client\x00") {
+			pid, _ = strconv.Atoi(filepath.Base(dir))
+			return pid
 		}
 	}
-	return false
+	t.Fatalf("none of %d clients runs as the %dth", len(pods), n)
+	return 0
 }
