@@ -30,6 +30,7 @@ func roles() []Role {
 		{"pause", "wait to be stopped", pause},
 		{"serve", "answer HTTP requests: serve [-address :8080] [-size BYTES] [-mark TEXT] [-time 0s] [-at-once N]", serve},
 		{"get", "make one HTTP request, and fail unless it is answered with success: get [-timeout 1s] URL", get},
+		{"relay", "call addresses until they accept connections, as requests ask: relay [-address 127.0.0.1:7070] [-node IP]", relay},
 		{"app", "be ready while a database can be queried: app -database HOST:PORT [-address :8080] [-timeout 5s] [-work ROWS]", app},
 		{"postgres", "be a PostgreSQL server: postgres [-port 5432] [-data DIR]", postgres},
 	}
@@ -62,6 +63,62 @@ func Run(ctx context.Context, args []string, out, log io.Writer, further ...Role
 
 // UsageError says that the arguments of a role are wrong.
 type UsageError struct{ error }
+
+// Relay describes the server of the role relay: its port, its path, and the keys of its query.
+const (
+	RelayPort = 7070
+	RelayPath = "/reach"
+	RelayTo   = "to"     // an address, for each one; without a host it is of the pod's node
+	RelayFor  = "within" // how long to try, all together
+)
+
+// relay calls the addresses of a request until each accepts a connection, for as long as the request says.
+func relay(ctx context.Context, args []string, out io.Writer) error {
+	address, node := fmt.Sprintf("127.0.0.1:%d", RelayPort), ""
+	_, err := Parse(args, 0, func(f *flag.FlagSet) {
+		f.StringVar(&address, "address", address, "where to listen")
+		f.StringVar(&node, "node", node, "IP address of the node, for addresses without a host")
+	})
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc(RelayPath, func(w http.ResponseWriter, r *http.Request) {
+		patience, err := time.ParseDuration(r.FormValue(RelayFor))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), patience)
+		defer cancel()
+		for _, to := range r.Form[RelayTo] {
+			if strings.HasPrefix(to, ":") {
+				to = net.JoinHostPort(node, to[1:])
+			}
+			if err := reach(ctx, to); err != nil {
+				http.Error(w, err.Error(), http.StatusGatewayTimeout)
+				return
+			}
+		}
+	})
+	return listen(ctx, address, out, mux)
+}
+
+// reach calls an address until it accepts a connection. Once ctx ends it returns why the last call failed.
+func reach(ctx context.Context, address string) error {
+	for {
+		// A lost SYN is sent again only after a second.
+		conn, err := (&net.Dialer{Timeout: 100 * time.Millisecond}).DialContext(ctx, "tcp", address)
+		if err == nil {
+			return conn.Close()
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
 
 // Parse reads the arguments of a role: flags, and so many operands. Its error is a *UsageError.
 func Parse(args []string, operands int, define func(*flag.FlagSet)) ([]string, error) {

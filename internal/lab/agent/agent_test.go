@@ -5,8 +5,10 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -117,5 +119,49 @@ func TestApplicationWithoutItsDatabase(t *testing.T) {
 	stop()
 	if code := <-ended; code != 0 {
 		t.Errorf("stopped: %d", code)
+	}
+}
+
+// A relay calls each address until it accepts a connection, and says why the last call failed.
+func TestRelay(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	reader, writer := io.Pipe()
+	go Run(ctx, []string{"relay", "-address", "127.0.0.1:0", "-node", "127.0.0.1"}, writer, io.Discard)
+	line, err := bufio.NewReader(reader).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := "http://" + strings.TrimSpace(strings.TrimPrefix(line, "listening on ")) + RelayPath + "?"
+	open, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	_, port, _ := net.SplitHostPort(open.Addr().String())
+	for _, tt := range []struct {
+		why, within string
+		to          []string
+		code        int
+		says        string
+	}{
+		{"all accept", "5s", []string{open.Addr().String(), ":" + port}, 200, ""},
+		{"one refuses for as long as it may take", "50ms", []string{open.Addr().String(), closed.Addr().String()}, 504, "connection refused"},
+		{"no time", "soon", []string{open.Addr().String()}, 400, "soon"},
+	} {
+		reply, err := http.Get(at + url.Values{RelayTo: tt.to, RelayFor: {tt.within}}.Encode())
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(reply.Body)
+		reply.Body.Close()
+		if reply.StatusCode != tt.code || !strings.Contains(string(text), tt.says) {
+			t.Errorf("%s: %d %s", tt.why, reply.StatusCode, text)
+		}
 	}
 }
