@@ -277,7 +277,7 @@ func (u *served) says(path, instead string) { u.takes(u.At.Has(path), path, inst
 func (u *served) measurements(path string, list []Measurement) {
 	for i, m := range list {
 		path := strictyaml.Index(path, i)
-		_, measured := MeasuredKind(m.Name)
+		_, measured := MeasureOf(m.Name)
 		u.refuses(!measured, path+".name", m.Name+" is not measured", "")
 		u.refuses(m.Name == nodeLatency && len(m.Thresholds) > 0, path+".thresholds", "nodes are there before the load, and its verdict does not depend on them", "")
 		for k, t := range m.Thresholds {

@@ -83,9 +83,7 @@ func (c *Cluster) RunOnNode(ctx context.Context, s NodeScript) (out []byte, err 
 			wait = s.Timeout + s.Runs
 		}
 		reason, message := waitingFor(pod)
-		// Pulling again would fail the same way.
-		hopeless := strings.HasSuffix(reason, "ImagePullBackOff") || strings.HasSuffix(reason, "InvalidImageName")
-		if hopeless || c.host.Now().Sub(began) > wait {
+		if cannotPull(reason) || c.host.Now().Sub(began) > wait {
 			return nil, &NodeScriptError{Node: s.Node, Reason: reason, Message: message}
 		}
 		if !api.Sleep(ctx, 200*time.Millisecond) {
@@ -102,6 +100,11 @@ func (c *Cluster) RunOnNode(ctx context.Context, s NodeScript) (out []byte, err 
 		return nil, &NodeScriptError{Node: s.Node, Reason: reason, Message: message, Log: string(out[max(0, len(out)-end):])}
 	}
 	return out, nil
+}
+
+// cannotPull reports whether a pod waits for an image that would not be pulled by trying again.
+func cannotPull(reason string) bool {
+	return strings.HasSuffix(reason, "ImagePullBackOff") || strings.HasSuffix(reason, "InvalidImageName") || strings.HasSuffix(reason, "ErrImageNeverPull")
 }
 
 // waitingFor says what a pod with one container waits for, or why it ended.

@@ -68,6 +68,7 @@ type session struct {
 	component func(uid string) string // of a pod whose usage is read apart; nil for a workload's own
 	release   func()                  // frees the CPUs that this program is kept to, or nil
 	beside    []string                // notes on other runs that may load the cluster
+	unknown   []string                // notes on what the nodes cannot show
 	held      func(clean bool)        // ends the sign that this run is alive; nil before that
 	clean     bool                    // nothing is left of the run
 	instance  atomic.Pointer[Target]  // nil before Target

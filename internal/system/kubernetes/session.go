@@ -18,6 +18,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab/telemetry"
 	"plimsoll.dev/plimsoll/internal/metrics"
 	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/proc"
@@ -47,6 +48,9 @@ func (s *session) Target(ctx context.Context, rec system.Recorder) (system.Insta
 	s.instance.Store(t)
 	for _, note := range s.beside {
 		rec.Emit(&record.Note{Warning: record.WarningBeside, Text: note})
+	}
+	for _, note := range s.unknown {
+		rec.Emit(&record.Note{Warning: record.WarningNotKnown, Text: note})
 	}
 	return t, nil
 }
@@ -206,6 +210,9 @@ func (s *session) Survey(ctx context.Context, thorough bool) (system.Survey, err
 		s.real = s.real || slices.ContainsFunc(l.Facts.Nodes, func(n ceiling.Node) bool { return !n.Simulated })
 	}
 	if !s.real {
+		if s.unanswered(); s.Workload != nil {
+			found.Kind.Milestones = s.Workload.KindOn(s.Plan.Axis.Name).Milestones
+		}
 		found.Kind.Milestones = slices.DeleteFunc(slices.Clone(found.Kind.Milestones), func(m record.Milestone) bool { return m.Name == observe.ImagesReady })
 		if err := haveKubelets(s.Plan); err != nil && s.Workload != nil && !s.ToRead {
 			return found, err
@@ -339,20 +346,49 @@ func demandOf(r system.Request, machines *virt.Machines, v prepared.Variant) (su
 	return d, nil
 }
 
+// unanswered makes services count by their endpoints: on simulated nodes nothing answers.
+func (s *session) unanswered() {
+	if s.Workload == nil {
+		return
+	}
+	w := *s.Workload
+	w.Beside = slices.Clone(w.Beside)
+	for i, o := range described.Beside(&w) {
+		without, was, now := o.Unanswered()
+		if without == nil {
+			continue
+		}
+		w.Beside[i] = without
+		s.unknown = append(s.unknown, fmt.Sprintf("%s of %s is unknown, because nothing answers on simulated nodes; %s is measured", was, o.Noun.Many, now))
+		for _, goal := range s.Plan.Goals {
+			if i := slices.Index(goal.Value, "all "+was); i >= 0 {
+				goal.Value[i] = "all " + now
+			}
+		}
+		if p := s.Plan.Primary; p != nil {
+			p.Metric = strings.Replace(p.Metric, was+" ", now+" ", 1)
+		}
+	}
+	s.Workload = &w
+}
+
 // haveKubelets refuses objectives and metrics that need a kubelet, for simulated nodes.
 func haveKubelets(p *plan.Plan) error {
 	const hint = "leave it out, or load nodes that have a kubelet, such as a lab's with --lab-real-node"
-	for _, goal := range p.Goals {
-		for _, text := range goal.Value {
-			if o, err := slo.Parse(text); err == nil && o.Milestone == observe.ImagesReady {
-				return system.Mistakef(hint, "objective %q: these nodes are simulated, and fetch no images", text)
+	for milestone, lacks := range map[string]string{observe.ImagesReady: "fetch no images", kubeburner.ServiceReady: "no service answers there"} {
+		for _, goal := range p.Goals {
+			for _, text := range goal.Value {
+				if o, err := slo.Parse(text); err == nil && o.Milestone == milestone {
+					return system.Mistakef(hint, "objective %q: these nodes are simulated, and %s", text, lacks)
+				}
 			}
 		}
-	}
-	if p.Primary != nil {
+		if p.Primary == nil {
+			continue
+		}
 		for _, metric := range p.Primary.Metrics() {
-			if strings.HasPrefix(metric, observe.ImagesReady+" ") {
-				return system.Mistakef(hint, "metric %q: these nodes are simulated, and fetch no images", metric)
+			if strings.HasPrefix(metric, milestone+" ") {
+				return system.Mistakef(hint, "metric %q: these nodes are simulated, and %s", metric, lacks)
 			}
 		}
 	}

@@ -47,6 +47,7 @@ type Target struct {
 	settings   *change.Settings
 	run        context.Context // the whole run's: a signal cancels it
 	room       string          // a directory for hooks, "" without any
+	relay      *relay          // nil where no service is called
 
 	realness record.Realness   // of the nodes, at the last Raise
 	others   map[string]int    // other pods per eligible node, at the last Raise
@@ -123,6 +124,9 @@ func (s *session) openTarget(ctx context.Context, load prepared.Workload, rec sy
 	}
 	if err == nil {
 		t.settings, err = change.New(ctx, t.Run, t.watch.Own())
+	}
+	if err == nil {
+		err = t.openRelay(ctx)
 	}
 	if err != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweep.RemovalBound)
@@ -527,7 +531,7 @@ func (t *Target) Close(done context.Context) error {
 		defer blind(nil)
 		defer context.AfterFunc(watching, func() { blind(context.Cause(watching)) })()
 		go t.remover.EndOutOfReach(ctx, t.run, blind)
-		err = errors.Join(t.drain.Release(ctx, true), t.settings.PutBack(ctx), t.remover.RemoveAll(ctx, t.population.OnlyPods()))
+		err = errors.Join(t.drain.Release(ctx, true), t.settings.PutBack(ctx), t.relay.close(ctx, t.Client), t.remover.RemoveAll(ctx, t.population.OnlyPods()))
 	}
 	t.session.clean = err == nil
 	t.watch.Close(err == nil && !t.Load.Abandon)

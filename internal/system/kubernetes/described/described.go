@@ -143,6 +143,9 @@ type Probe struct {
 	Phase string `yaml:"phase"` // tells the figures of several commands apart, "" for a single one
 	// Where, if not "", is a path that must have a value, or there is nothing to call.
 	Where string `yaml:"where"`
+	// Within, instead of Addresses, says that the resource is a service, all of whose TCP ports are called from a
+	// pod of the cluster, once another resource has news.
+	Within bool `yaml:"-"`
 }
 
 // Parameters that a run sets: the key that opens its machines, and their host key.

@@ -1,6 +1,8 @@
 package described
 
 import (
+	"slices"
+
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -43,6 +45,20 @@ func measured(measurement string) []*Objects {
 		}}
 	case "pvcLatency":
 		return claims()
+	case "serviceLatency":
+		return []*Objects{{
+			Noun: record.Noun{One: "service", Many: "services"}, There: kubeburner.ServiceReady, Tells: []string{"spec.type"},
+			Resources: []Resource{
+				{Name: "service", APIVersion: "v1", Kind: kubeburner.Services},
+				{Name: "slice", APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice", Of: `metadata.labels.kubernetes\.io/service-name`},
+			},
+			Milestones: []ObjectMilestone{
+				{Name: kubeburner.ServiceBalanced, By: "API server", Rare: true, When: When{Path: "spec.type", Values: []string{"LoadBalancer"}}},
+				{Name: kubeburner.ServiceIPAssigned, By: "load balancer", Rare: true, When: When{Path: "status.loadBalancer.ingress.0"}},
+				{Name: kubeburner.ServiceEndpoints, By: "endpoint controller", When: When{Resource: "slice", Path: "endpoints.#(conditions.ready==true).addresses.0"}},
+				{Name: kubeburner.ServiceReady, By: "network", After: kubeburner.ServiceEndpoints, Probe: &Probe{Within: true}},
+			},
+		}}
 	case "nodeLatency":
 		node := func(condition, status string) ObjectMilestone {
 			return ObjectMilestone{Name: "Node" + condition, By: "kubelet", When: When{Condition: condition, Values: []string{status}}}
@@ -74,6 +90,19 @@ func measured(measurement string) []*Objects {
 		return []*Objects{o}
 	}
 	return nil
+}
+
+// Unanswered returns a description without the milestones for which servers are called from a pod, and the
+// names of the milestones that counted, before and now; nil for one that calls none.
+func (o *Objects) Unanswered() (without *Objects, was, now string) {
+	called := func(m ObjectMilestone) bool { return m.Probe != nil && m.Probe.Within }
+	if !slices.ContainsFunc(o.Milestones, called) {
+		return nil, "", ""
+	}
+	cut := *o
+	cut.Milestones = slices.DeleteFunc(slices.Clone(o.Milestones), called)
+	cut.There = cut.Milestones[len(cut.Milestones)-1].Name
+	return &cut, o.There, cut.There
 }
 
 // claims follows volume claims until they are bound, and those whose size changes until they have it.

@@ -26,6 +26,7 @@ func TestMeasurementsTogether(t *testing.T) {
 		{"disks, without a word of pods", []string{"dataVolumeLatency"}, []string{"all Ready", "all DVReady", "errors <= 0%"}, "DVReady p50", "objects", 1},
 		{"all", []string{"vmiLatency", "podLatency", "jobLatency", "dataVolumeLatency", "volumeSnapshotLatency", "vmimLatency"}, []string{"all Ready", "all VMReady", "all JobComplete", "all DVReady", "all VSReady", "all VMIMSucceeded", "errors <= 0%"}, "Ready p50", "objects", 5},
 		{"nodes, for which nothing waits", []string{"nodeLatency", "podLatency"}, []string{"all Ready", "errors <= 0%"}, "Ready p50", "pods", 1},
+		{"services, that are called", []string{"serviceLatency"}, []string{"all Ready", "all ServiceReady", "errors <= 0%"}, "ServiceReady p50", "objects", 1},
 		{"claims, which need not change their size", []string{"pvcLatency"}, []string{"all Ready", "all PVCBound", "errors <= 0%"}, "PVCBound p50", "objects", 2},
 	} {
 		w := &workload.Workload{AsItIs: true, Target: target, Primary: "Ready p50"}
@@ -48,10 +49,10 @@ func TestMeasurementsTogether(t *testing.T) {
 			t.Errorf("%s: %d kinds are followed", tt.why, len(Beside(w)))
 		}
 	}
-	for _, name := range []string{"vmiLatency", "dataVolumeLatency", "jobLatency", "pvcLatency", "volumeSnapshotLatency", "vmimLatency", "nodeLatency"} {
-		kind, served := kubeburner.MeasuredKind(name)
-		if o := Measured(name)[0].(*Objects); !served || o.Resources[0].Kind != kind {
-			t.Errorf("%s: %s", name, kind)
+	for _, name := range []string{"vmiLatency", "dataVolumeLatency", "jobLatency", "pvcLatency", "volumeSnapshotLatency", "vmimLatency", "nodeLatency", "serviceLatency"} {
+		measure, served := kubeburner.MeasureOf(name)
+		if o := Measured(name)[0].(*Objects); !served || o.Resources[0].Kind != measure.Kind {
+			t.Errorf("%s: %s", name, measure.Kind)
 		}
 	}
 }

@@ -131,6 +131,13 @@ func Make(dir record.Dir, c Configuration) ([]Document, error) {
 	}
 	f := newFold()
 	f.start = environment.Start
+	if environment.Kind != nil { // on simulated nodes no service answers
+		for _, m := range environment.Kind.Milestones {
+			if m.There {
+				f.there[m.Of] = m.Name
+			}
+		}
+	}
 	// A damaged history is used as far as possible; the result has the warning.
 	if _, err := record.ReadHistory(dir, f.add); err != nil {
 		if _, damaged := errors.AsType[*record.DamagedError](err); !damaged {
@@ -149,9 +156,9 @@ func Make(dir record.Dir, c Configuration) ([]Document, error) {
 		}
 		summary.Items = append(summary.Items, m.summary(job, of))
 		for _, measurement := range job.Measured {
-			t := tableOf(measurement)
-			if objects := m.objects(t, job.Name, of.of(t.kind)); len(objects) > 0 {
-				list = append(list, Document{t.metric + "Measurement", job.Name, objects}, Document{t.metric + "QuantilesMeasurement", job.Name, m.quantiles(t, job.Name, of)})
+			t, _ := kubeburner.MeasureOf(measurement)
+			if objects := m.objects(t, job.Name, of.of(t.Kind)); len(objects) > 0 {
+				list = append(list, Document{t.Document + "Measurement", job.Name, objects}, Document{t.Document + "QuantilesMeasurement", job.Name, m.quantiles(t, job.Name, of)})
 			}
 		}
 	}
@@ -171,94 +178,34 @@ func (m *maker) at(t record.Micros) string {
 	return m.start.Add(t.Duration()).UTC().Format(time.RFC3339Nano)
 }
 
-// table holds the names in the documents of a measurement.
-type table struct {
-	kind   string   // of the objects, as in their names; "" for pods
-	metric string   // of one object; the name for quantiles derives from it
-	name   []string // keys of an object's name
-	node   string   // key of its node, "" for none
-	// milestones have their key in an object's document, and their name in that of quantiles or "". The last one
-	// counts as there. Quantiles of a rare one are of the objects that were on their way to it.
-	milestones []milestone
-	told       []string // keys of the values that are on record with an object
-}
-
-type milestone struct{ name, key, quantile string }
-
-// on returns the milestone of objects that are on their way to a rare one, "" for one that all reach.
-func (m milestone) on() string {
-	return map[string]string{"PVCResized": "PVCResizing", "PVCLost": "PVCLost"}[m.name]
-}
-
-// tables returns the tables of all measurements, that of pods first.
-func tables() (list []table) {
-	for _, name := range []string{kubeburner.PodLatency, "vmiLatency", "jobLatency", "dataVolumeLatency", "pvcLatency", "volumeSnapshotLatency", "vmimLatency", "nodeLatency"} {
-		list = append(list, tableOf(name))
-	}
-	return list
-}
-
-func tableOf(measurement string) table {
-	same := func(name, key string) milestone { return milestone{name, key, name} }
-	switch measurement {
-	case "vmiLatency":
-		return table{"VirtualMachine", "vmiLatency", []string{"vmName", "vmiName"}, "nodeName", []milestone{
-			same("PodCreated", "podCreatedLatency"), same("PodPodScheduled", "podScheduledLatency"), same("PodInitialized", "podInitializedLatency"),
-			same("PodContainersReady", "podContainersReadyLatency"), {"PodReady", "podReadyLatency", ""}, same("PodPodReadyToStartContainers", "podReadyToStartContainersLatency"),
-			same("VMICreated", "vmiCreatedLatency"), same("VMIPending", "vmiPendingLatency"), same("VMIScheduling", "vmiSchedulingLatency"),
-			same("VMIScheduled", "vmiScheduledLatency"), same("VMIRunning", "vmiRunningLatency"), same("VMReady", "vmReadyLatency"),
-		}, nil}
-	case "jobLatency":
-		return table{"Job", "jobLatency", []string{"k8sJobName"}, "", []milestone{{"JobStartTime", "startTimeLatency", "StartTime"}, {"JobComplete", "completionLatency", "Complete"}}, nil}
-	case "dataVolumeLatency":
-		return table{"DataVolume", "dvLatency", []string{"dvName"}, "", []milestone{{"DVBound", "dvBoundLatency", "Bound"}, {"DVRunning", "dvRunningLatency", "Running"}, {"DVReady", "dvReadyLatency", "Ready"}}, nil}
-	case "pvcLatency":
-		return table{"PersistentVolumeClaim", "pvcLatency", []string{"pvcName"}, "", []milestone{
-			{"PVCPending", "pendingLatency", "Pending"}, {"PVCLost", "lostLatency", "Lost"}, {"PVCResized", "resizeLatency", "Resize"}, {"PVCBound", "bindingLatency", "Bound"},
-		}, []string{"size", "storageClass"}}
-	case "volumeSnapshotLatency":
-		return table{"VolumeSnapshot", "volumeSnapshotLatency", []string{"vsName"}, "", []milestone{{"VSReady", "vsReadyLatency", "Ready"}}, nil}
-	case "nodeLatency":
-		return table{nodes, "nodeLatency", []string{"nodeName"}, "", []milestone{
-			{"NodeMemoryPressure", "nodeMemoryPressureLatency", "MemoryPressure"}, {"NodeDiskPressure", "nodeDiskPressureLatency", "DiskPressure"},
-			{"NodePIDPressure", "nodePIDPressureLatency", "PIDPressure"}, {"NodeReady", "nodeReadyLatency", "Ready"},
-		}, []string{nodeLabels}}
-	case "vmimLatency":
-		t := table{"VirtualMachineInstanceMigration", "vmimLatency", []string{"vmimName"}, "", nil, []string{"vmiName"}}
-		for _, phase := range kubeburner.MigrationPhases() {
-			t.milestones = append(t.milestones, milestone{"VMIM" + phase, strings.ToLower(phase[:1]) + phase[1:] + "Latency", phase})
-		}
-		return t
-	}
-	return table{"", kubeburner.PodLatency, []string{"podName"}, "nodeName", []milestone{
-		{"Scheduled", "schedulingLatency", "PodScheduled"}, same("PodReadyToStartContainers", "readyToStartContainersLatency"), same("Initialized", "initializedLatency"),
-		same("ContainersStarted", "containersStartedLatency"), same("ContainersReady", "containersReadyLatency"), same("Ready", "podReadyLatency"),
-	}, nil}
-}
-
-// objects returns the documents of a job's objects, with times in milliseconds, null where not reached.
-func (m *maker) objects(t table, job string, of []*object) (list []any) {
+// objects returns the documents of a job's objects, with times null where not reached.
+func (m *maker) objects(t kubeburner.Measure, job string, of []*object) (list []any) {
 	for _, p := range of {
-		namespace, name, _ := strings.Cut(strings.TrimPrefix(p.name, t.kind+"/"), "/")
-		d := map[string]any{"timestamp": m.at(p.zero), "metricName": t.metric + "Measurement", "uuid": m.UUID, "jobName": job, "metadata": m.Metadata}
+		namespace, name, _ := strings.Cut(strings.TrimPrefix(p.name, t.Kind+"/"), "/")
+		d := map[string]any{"timestamp": m.at(p.zero), "metricName": t.Document + "Measurement", "uuid": m.UUID, "jobName": job, "metadata": m.Metadata}
 		if p.slot != nil {
-			d["jobIteration"], d["replica"], d["namespace"] = p.slot.iteration, p.slot.replica, namespace
+			d["namespace"] = namespace
 		} else {
 			name = namespace // of a node
+		}
+		if p.slot != nil && !t.Nanoseconds {
+			d["jobIteration"], d["replica"] = p.slot.iteration, p.slot.replica
 		}
 		if p.zero == never {
 			d["timestamp"] = m.at(0)
 		}
-		for _, key := range t.name {
+		for _, key := range t.Names {
 			d[key] = name
 		}
-		if t.node != "" {
-			d[t.node] = p.node
+		if t.Node != "" {
+			d[t.Node] = p.node
 		}
-		for _, milestone := range t.milestones {
-			d[milestone.key] = millis(p.reached(milestone.name), p.zero)
+		for _, milestone := range t.Milestones {
+			if !t.Nanoseconds || p.on(milestone) {
+				d[milestone.Key] = whole(p.latency(milestone) / per(t))
+			}
 		}
-		for i, key := range t.told {
+		for i, key := range t.Told {
 			if d[key] = unknown; i < len(p.told) && p.told[i] != "" {
 				d[key] = p.told[i]
 			}
@@ -277,15 +224,7 @@ func (m *maker) objects(t table, job string, of []*object) (list []any) {
 const (
 	unknown    = "unknown" // stands for a value that an object does not have
 	nodeLabels = "labels"  // key of all labels of a node, which are on record as JSON
-	nodes      = "Node"    // kind of the objects that no job asks for
 )
-
-func millis(at, zero record.Micros) *int64 {
-	if at == never || zero == never {
-		return nil
-	}
-	return new(int64(max(at-zero, 0)+500) / 1000)
-}
 
 // quantile is a milestone's document over a job's objects. Objects without it make figures null.
 type quantile struct {
@@ -303,26 +242,29 @@ type quantile struct {
 	Metadata  map[string]any `json:"metadata,omitempty"`
 }
 
-func (m *maker) quantiles(t table, job string, of *jobFold) (list []any) {
-	objects := of.of(t.kind)
-	for _, milestone := range t.milestones {
-		if milestone.quantile == "" {
+func (m *maker) quantiles(t kubeburner.Measure, job string, of *jobFold) (list []any) {
+	objects := of.of(t.Kind)
+	for _, milestone := range t.Milestones {
+		if milestone.Quantile == "" {
 			continue
 		}
 		var values []float64
 		sum := 0.0
-		n, on := max(of.units[t.kind], len(objects)), milestone.on()
-		if on != "" {
+		n := max(of.units[t.Kind], len(objects))
+		if milestone.On != "" {
 			n = 0
 		}
 		for _, p := range objects {
-			if on != "" && p.reached(on) != never {
+			if milestone.On != "" && p.on(milestone) {
 				n++
 			}
-			if at := p.reached(milestone.name); at != never && p.zero != never {
-				values = append(values, float64(max(at-p.zero, 0))/1000)
-				sum += values[len(values)-1]
+			if latency := p.latency(milestone) / per(t); !math.IsInf(latency, 0) {
+				values = append(values, latency)
+				sum += latency
 			}
+		}
+		if n == 0 && t.Nanoseconds {
+			continue
 		}
 		s := stats.NewSample(values, n-len(values))
 		mean := math.Inf(1)
@@ -330,12 +272,20 @@ func (m *maker) quantiles(t table, job string, of *jobFold) (list []any) {
 			mean = sum / float64(n)
 		}
 		list = append(list, quantile{
-			Name: milestone.quantile, UUID: m.UUID, P99: whole(s.Quantile(0.99)), P95: whole(s.Quantile(0.95)), P50: whole(s.Quantile(0.5)),
+			Name: milestone.Quantile, UUID: m.UUID, P99: whole(s.Quantile(0.99)), P95: whole(s.Quantile(0.95)), P50: whole(s.Quantile(0.5)),
 			Min: whole(s.Quantile(1 / float64(max(n, 1)))), Max: whole(s.Quantile(1)), Avg: whole(mean),
-			Timestamp: m.at(of.ended), Metric: t.metric + "QuantilesMeasurement", Job: job, Metadata: m.Metadata,
+			Timestamp: m.at(of.ended), Metric: t.Document + "QuantilesMeasurement", Job: job, Metadata: m.Metadata,
 		})
 	}
 	return list
+}
+
+// per returns the microseconds of a measurement's unit.
+func per(t kubeburner.Measure) float64 {
+	if t.Nanoseconds {
+		return 1.0 / 1000
+	}
+	return 1000
 }
 
 func whole(x float64) *int64 {

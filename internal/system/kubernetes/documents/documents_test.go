@@ -38,8 +38,8 @@ func told(t *testing.T, c Configuration, steps []result.Step, events ...record.E
 		of := jobs[job.Name]
 		lists := map[string][]any{"jobSummary": {m.summary(job, of)}}
 		for _, name := range append(job.Measured, kubeburner.PodLatency) {
-			t := tableOf(name)
-			lists[t.metric+"Measurement"], lists[t.metric+"QuantilesMeasurement"] = m.objects(t, job.Name, of.of(t.kind)), m.quantiles(t, job.Name, of)
+			t, _ := kubeburner.MeasureOf(name)
+			lists[t.Document+"Measurement"], lists[t.Document+"QuantilesMeasurement"] = m.objects(t, job.Name, of.of(t.Kind)), m.quantiles(t, job.Name, of)
 		}
 		for metric, items := range lists {
 			text, err := json.Marshal(items)
@@ -346,5 +346,34 @@ func TestDocumentsOfNodes(t *testing.T) {
 	}
 	if pods := documents["podLatencyMeasurement-j.json"]; len(pods) != 1 {
 		t.Errorf("%v", pods)
+	}
+}
+
+// A service's answer counts from its endpoints and its address, in nanoseconds. Only those that a load balancer
+// serves have a time of that; one that does not answer has null, and kube-burner leaves it out.
+func TestDocumentsOfServices(t *testing.T) {
+	t.Parallel()
+	typed := func(e record.Event, of string) record.Event {
+		e.Body.(*record.Object).Labels = []string{of}
+		return e
+	}
+	made := measuredBy(t, "serviceLatency", slotOf("Service/ns/a", 100*ms, 1, false), slotOf("Service/ns/b", 100*ms, 1, false),
+		typed(news(101*ms, "Service/ns/a", "", "Created"), "ClusterIP"), typed(news(101*ms, "Service/ns/b", "", "Created"), "LoadBalancer"),
+		news(150*ms, "Service/ns/a", "", "ServiceEndpoints"), news(152*ms+7, "Service/ns/a", "", "ServiceReady"),
+		news(102*ms, "Service/ns/b", "", "ServiceBalanced"), news(140*ms, "Service/ns/b", "", "ServiceEndpoints"), news(160*ms, "Service/ns/b", "", "ServiceIPAssigned"))
+	services := made["svcLatencyMeasurement-j.json"]
+	if len(services) != 2 {
+		t.Fatalf("%v", made)
+	}
+	a, b := services[0], services[1]
+	if _, there := a["ipAssigned"]; there || a["ready"] != 2007000.0 || a["service"] != "a" || a["type"] != "ClusterIP" || a["namespace"] != "ns" || a["jobIteration"] != nil {
+		t.Errorf("%v", a)
+	}
+	if b["ipAssigned"] != 60e6 || b["ready"] != nil || b["type"] != "LoadBalancer" {
+		t.Errorf("%v", b)
+	}
+	q := made["svcLatencyQuantilesMeasurement-j.json"]
+	if len(q) != 2 || q[0]["quantileName"] != "IPAssigned" || q[0]["max"] != 60e6 || q[1]["P50"] != 2007000.0 || q[1]["P99"] != nil {
+		t.Errorf("%v", q)
 	}
 }

@@ -3,10 +3,12 @@ package documents
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
 
+	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -42,7 +44,7 @@ type slot struct {
 
 type object struct {
 	name, of, node string
-	kind           string   // "" for a pod
+	kind           string
 	told           []string // values on record with it
 	resized        string   // its size after it was changed, "" for none
 	slot           *slot
@@ -58,10 +60,25 @@ func (p *object) reached(milestone string) record.Micros {
 	return never
 }
 
+// on reports whether the object is one that a milestone is for.
+func (p *object) on(m kubeburner.Milestone) bool { return m.On == "" || p.reached(m.On) != never }
+
+// latency returns the microseconds to a milestone, infinity for one that was not reached.
+func (p *object) latency(m kubeburner.Milestone) float64 {
+	from, at := p.zero, p.reached(m.Name)
+	if at == never || from == never {
+		return math.Inf(1)
+	}
+	for _, milestone := range m.From {
+		from = max(from, p.reached(milestone))
+	}
+	return float64(max(at-from, 0))
+}
+
 func newFold() *fold {
 	f := &fold{jobs: make(map[string]*jobFold), there: make(map[string]string), nodes: make(map[string]*object)}
-	for _, t := range tables() {
-		f.there[t.kind] = t.milestones[len(t.milestones)-1].name
+	for _, t := range kubeburner.Measures() {
+		f.there[t.Kind] = t.Milestones[len(t.Milestones)-1].Name
 	}
 	f.clear()
 	return f
@@ -71,13 +88,13 @@ func (f *fold) clear() {
 	f.slots, f.objects, f.order = make(map[string]*slot), make(map[string]*object), nil
 }
 
-// kindOf returns the kind in the name of an object, "" for a pod.
+// kindOf returns the kind in the name of an object; that of a pod has none.
 func (f *fold) kindOf(name string) string {
 	kind, _, _ := strings.Cut(name, "/")
 	if _, known := f.there[kind]; known {
 		return kind
 	}
-	return ""
+	return kubeburner.Pods
 }
 
 // of returns the job's objects of a kind.
@@ -112,7 +129,7 @@ func (f *fold) add(e record.Event) error {
 	case *record.Slot:
 		f.addSlot(e.Step, b)
 	case *record.Object:
-		if f.kindOf(b.Object) == nodes {
+		if f.kindOf(b.Object) == kubeburner.Nodes {
 			f.addNode(b)
 			return nil
 		}
@@ -138,7 +155,7 @@ func (f *fold) add(e record.Event) error {
 func (f *fold) addNode(b *record.Object) {
 	n := f.nodes[b.Object]
 	if n == nil {
-		n = &object{name: b.Object, kind: nodes, zero: never, at: make(map[string]record.Micros)}
+		n = &object{name: b.Object, kind: kubeburner.Nodes, zero: never, at: make(map[string]record.Micros)}
 		f.nodes[b.Object] = n
 	}
 	if b.Labels != nil {

@@ -130,6 +130,7 @@ func (o *Observer) watch(ctx context.Context, fail func(error)) error {
 		o.of = o.Objects.watchers()
 	}
 	for _, set := range o.beside {
+		set.probing = o.Watching
 		o.of = append(o.of, set.watchers()...)
 	}
 	o.watchers = append(o.watchers, o.of...)

@@ -14,12 +14,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"plimsoll.dev/plimsoll/internal/system"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
 )
 
@@ -57,26 +57,9 @@ func (i *instance) meta(name, part string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: i.namespace, Labels: map[string]string{api.LabelManagedBy: api.ManagedBy, api.LabelRun: i.Run, labelPart: part}}
 }
 
-// pod returns the template of pods of the agent, which pass Pod Security "restricted".
+// pod returns the template of pods of a part.
 func (i *instance) pod(part, image, cpu string, args ...string) corev1.PodTemplateSpec {
-	yes, no, grace := true, false, int64(1)
-	limits := corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")}
-	requests := corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}
-	if cpu != "" {
-		limits[corev1.ResourceCPU], requests[corev1.ResourceCPU] = resource.MustParse(cpu), resource.MustParse("10m")
-	}
-	return corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Labels: i.meta("", part).Labels},
-		Spec: corev1.PodSpec{
-			TerminationGracePeriodSeconds: &grace, AutomountServiceAccountToken: &no, EnableServiceLinks: &no,
-			SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: &yes, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
-			Containers: []corev1.Container{{
-				Name: "agent", Image: image, ImagePullPolicy: corev1.PullIfNotPresent, Args: args,
-				SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: &no, ReadOnlyRootFilesystem: &yes, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}},
-				Resources:       corev1.ResourceRequirements{Limits: limits, Requests: requests},
-			}},
-		},
-	}
+	return kubernetes.AgentPod(i.meta("", part).Labels, image, cpu, args...)
 }
 
 // makeNamespace makes the run's own namespace, and shows by it that the run lives.

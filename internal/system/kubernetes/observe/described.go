@@ -36,6 +36,7 @@ type Described struct {
 	Says    func(kind, name, text string)
 	Held    func(what *described.Held, name string, since, until record.Micros)
 	message message                                      // the present one
+	within  bool                                         // the objects are services
 	silent  bool                                         // a step has ended: unanswered objects are in trouble
 	said    map[int]string                               // by resource
 	held    map[*described.Held]map[string]record.Micros // by name, since when it holds; -1 while it does not
@@ -93,6 +94,7 @@ type told struct {
 	unheard  string // why it has not answered, "" without calls
 	probing  uint32 // milestones with a probe under way
 	first    string // the first value of what begins the work by its change
+	service  []byte // the last message of a service that is called once another resource has news
 	changed  bool
 }
 
@@ -143,6 +145,7 @@ func NewDescribed(spec *described.Objects, created string, emit func(record.Micr
 			continue
 		}
 		d.resources[at] = append(d.resources[at], r)
+		d.within = d.within || m.Probe != nil && m.Probe.Within
 	}
 	for _, t := range spec.Troubles {
 		at := of(t.Resource)
@@ -358,6 +361,12 @@ func (d *Described) Apply(now record.Micros, change Change, resource int, raw []
 		return nil, nil
 	}
 	probes := append(called, d.look(o, resource, m)...)
+	if d.within && resource == 0 {
+		o.service = slices.Clone(raw)
+	} else if d.within && o.service != nil {
+		m.read(o.service)
+		probes = append(probes, d.look(o, 0, m)...)
+	}
 	d.apply(now, change, o)
 	return probes, nil
 }
@@ -614,8 +623,11 @@ func (m *message) condition(name string) (found gjson.Result) {
 	return found
 }
 
-// address returns the address for a probe, "" while unknown.
+// address returns the address for a probe, "" while unknown; a service may have several.
 func (m *message) address(p *described.Probe) string {
+	if p.Within {
+		return m.service()
+	}
 	for _, path := range p.Addresses {
 		address := m.get(path).String()
 		if _, _, err := net.SplitHostPort(address); err == nil {
@@ -625,6 +637,32 @@ func (m *message) address(p *described.Probe) string {
 		}
 	}
 	return ""
+}
+
+// service returns a service's addresses with its TCP ports, "" while it has none. One without a host is of any node.
+func (m *message) service() string {
+	hosts, port := "spec.clusterIPs", "port"
+	switch m.get("spec.type").String() {
+	case "NodePort":
+		hosts, port = "", "nodePort"
+	case "LoadBalancer":
+		hosts = "status.loadBalancer.ingress"
+	}
+	var list []string
+	add := func(host string) {
+		for _, p := range m.get("spec.ports").Array() {
+			if protocol := p.Get("protocol").String(); protocol == "" || protocol == "TCP" {
+				list = append(list, net.JoinHostPort(host, p.Get(port).String()))
+			}
+		}
+	}
+	if hosts == "" {
+		add("")
+	}
+	for _, host := range m.get(hosts).Array() {
+		add(cmp.Or(host.Get("ip").String(), host.Get("hostname").String(), host.String()))
+	}
+	return strings.Join(list, " ")
 }
 
 func (m *message) has(p *described.Probe) bool {

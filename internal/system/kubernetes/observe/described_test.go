@@ -511,3 +511,65 @@ func TestChanges(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// A service is called once one of its endpoints is ready, whichever news comes first, at all of its addresses.
+func TestServices(t *testing.T) {
+	t.Parallel()
+	const ready, waits = `"endpoints":[{"addresses":["10.0.0.9"],"conditions":{"ready":true}}]`, `"endpoints":[{"addresses":["10.0.0.9"],"conditions":{"ready":false}}]`
+	for _, tt := range []struct{ why, spec, status, address, milestones string }{
+		{"each address of the cluster and TCP port", `"type":"ClusterIP","clusterIPs":["10.1.0.1","fd00::1"],"ports":[{"port":80,"protocol":"TCP"},{"port":53,"protocol":"UDP"},{"port":81}]`, `{}`, "10.1.0.1:80 10.1.0.1:81 [fd00::1]:80 [fd00::1]:81", "Created ServiceEndpoints ServiceReady"},
+		{"a port of each node", `"type":"NodePort","clusterIPs":["10.1.0.1"],"ports":[{"port":80,"nodePort":30080}]`, `{}`, ":30080", "Created ServiceEndpoints ServiceReady"},
+		{"a load balancer's address or name", `"type":"LoadBalancer","ports":[{"port":80}]`, `{"loadBalancer":{"ingress":[{"ip":"192.0.2.1"},{"hostname":"b.example"}]}}`, "192.0.2.1:80 b.example:80", "Created ServiceBalanced ServiceIPAssigned ServiceEndpoints ServiceReady"},
+		{"a load balancer that gives none", `"type":"LoadBalancer","clusterIPs":["10.1.0.1"],"ports":[{"port":80}]`, `{"loadBalancer":{}}`, "", "Created ServiceBalanced ServiceEndpoints"},
+	} {
+		for _, first := range []string{"service", "slice"} {
+			spec := described.Measured("serviceLatency")[0].(*described.Objects)
+			var events []string
+			d := NewDescribed(spec, Created, func(_ record.Micros, body record.Body) {
+				if o, is := body.(*record.Object); is {
+					events = append(events, o.Milestone)
+				}
+			})
+			var probes []Probe
+			tell := func(resource int, raw string) {
+				t.Helper()
+				more, err := d.Apply(record.Micros(len(events)+1), Changed, resource, []byte(raw), func(string) bool { return true })
+				if err != nil {
+					t.Error(err)
+				}
+				probes = append(probes, more...)
+			}
+			service := func() {
+				tell(0, `{"metadata":{"namespace":"ns","name":"s","uid":"1"},"spec":{`+tt.spec+`},"status":`+tt.status+`}`)
+			}
+			slice := func(endpoints string) {
+				tell(1, `{"metadata":{"namespace":"ns","name":"s-x","uid":"2","labels":{"kubernetes.io/service-name":"s"}},`+endpoints+`}`)
+			}
+			if first == "service" {
+				service()
+				slice(waits)
+				if len(probes) > 0 {
+					t.Errorf("%s: it is called before an endpoint is ready", tt.why)
+				}
+				slice(ready)
+			} else {
+				slice(ready)
+				service()
+			}
+			slice(ready) // again
+			for _, p := range probes {
+				d.Answered(9, p)
+			}
+			got := ""
+			for _, p := range probes {
+				got += p.Address
+			}
+			slices.Sort(events)
+			want := strings.Fields(tt.milestones)
+			slices.Sort(want)
+			if got != tt.address || !slices.Equal(events, want) {
+				t.Errorf("%s, %s first: called at %q, %q", tt.why, first, got, events)
+			}
+		}
+	}
+}

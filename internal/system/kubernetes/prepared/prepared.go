@@ -3,6 +3,7 @@ package prepared
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"regexp"
 	"slices"
@@ -50,6 +51,9 @@ type Workload struct {
 	Patience time.Duration // bounds the retries of a request; 0 is a minute
 	Abandon  bool          // skips the removal at the end: the cluster is about to go
 	Hooks    Commands
+	// Reach calls addresses, separated by blanks, from a pod until each accepts a connection or the timeout has
+	// passed. An address without a host is of the pod's node.
+	Reach func(ctx context.Context, addresses string, timeout time.Duration) error
 }
 
 // Commands says where the commands of a configuration run, and with which environment.

@@ -247,6 +247,9 @@ func (r *rights) follows(objects *described.Objects) {
 			r.need("follows the objects of the load", where, resource, "list", "watch")
 		}
 	}
+	if without, _, _ := objects.Unanswered(); without != nil {
+		r.need("calls services from a pod of the run", r.Namespace, "pods/portforward", "get", "create")
+	}
 }
 
 // subresourceOf returns the resource in a path such as /apis/GROUP/VERSION/namespaces/N/RESOURCE/NAME/SUB.

@@ -51,7 +51,7 @@ const (
 // Times implements follow.Caller.
 func (c *calls) Times(p *described.Probe) []string {
 	switch {
-	case p.FIO != "":
+	case p.FIO != "", p.Within:
 		return nil
 	case p.Keep:
 		return []string{answered, lateness, silence}
@@ -225,8 +225,27 @@ func (c *calls) Await(ctx context.Context) {
 	}
 }
 
+// within calls a service from a pod until it answers, for at most the configuration's svcTimeout.
+func (c *calls) within(ctx context.Context, to *follow.ObjectSet, p observe.Probe) {
+	err := c.Load.Reach(ctx, p.Address, c.Load.Config.SvcTimeout())
+	now := c.Clock.Now()
+	to.Look(func(d *observe.Described) {
+		switch {
+		case !d.Awaits(p) || ctx.Err() != nil:
+		case err != nil:
+			to.GaveUp(now, p, "NoAnswer", err.Error())
+		default:
+			d.Answered(now, p)
+		}
+	})
+}
+
 // Call implements follow.Caller: it calls a server until its answer is right.
 func (c *calls) Call(ctx context.Context, to *follow.ObjectSet, p observe.Probe) {
+	if p.Within {
+		c.within(ctx, to, p)
+		return
+	}
 	interval := probeInterval
 	if p.FIO != "" {
 		interval = loginInterval

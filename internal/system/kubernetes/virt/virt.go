@@ -1,6 +1,6 @@
 // Package virt adds virtual machines to the Kubernetes target: it calls them, logs in to read their IO, and
 // drains the nodes that they are on. It calls them from this machine or through the API server, never from a
-// pod of the run, which would need an image that the cluster can pull and a clock that agrees with ours. It
+// pod of the run, which would need an image that the cluster can pull: only services are called from one. It
 // bounds calls through the API server, since priority and fairness does not. The time since the previous
 // failed call shows how late an answer may have been seen.
 package virt

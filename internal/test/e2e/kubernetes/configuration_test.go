@@ -150,18 +150,30 @@ func TestAConfigurationRunsAsItStands(t *testing.T) {
 	}
 }
 
-// burnerKeys are the keys of the documents that kube-burner 2.7.3 writes of a run of pods
-// on a cluster, with the types of their values.
+// burnerKeys are the keys of the documents that kube-burner 2.7.3 writes of a run on a
+// cluster, with the types of their values; those of quantiles are the same for all.
 var burnerKeys = map[string]string{
-	"podLatencyMeasurement":          "timestamp:time schedulingLatency:whole initializedLatency:whole containersReadyLatency:whole podReadyLatency:whole containersStartedLatency:whole readyToStartContainersLatency:whole metricName:text uuid:text jobName:text jobIteration:whole replica:whole namespace:text podName:text nodeName:text metadata:object",
-	"podLatencyQuantilesMeasurement": "quantileName:text uuid:text P99:whole P95:whole P50:whole min:whole max:whole avg:whole timestamp:time metricName:text jobName:text metadata:object",
-	"vmiLatencyMeasurement":          "timestamp:time podCreatedLatency:whole podScheduledLatency:whole podInitializedLatency:whole podContainersReadyLatency:whole podReadyLatency:whole podReadyToStartContainersLatency:whole vmiCreatedLatency:whole vmiPendingLatency:whole vmiSchedulingLatency:whole vmiScheduledLatency:whole vmiRunningLatency:whole vmReadyLatency:whole metricName:text uuid:text namespace:text vmName:text vmiName:text nodeName:text jobName:text metadata:object jobIteration:whole replica:whole",
-	"vmiLatencyQuantilesMeasurement": "quantileName:text uuid:text P99:whole P95:whole P50:whole min:whole max:whole avg:whole timestamp:time metricName:text jobName:text metadata:object",
-	"jobLatencyMeasurement":          "timestamp:time startTimeLatency:whole completionLatency:whole metricName:text uuid:text jobName:text jobIteration:whole replica:whole namespace:text k8sJobName:text metadata:object",
-	"jobLatencyQuantilesMeasurement": "quantileName:text uuid:text P99:whole P95:whole P50:whole min:whole max:whole avg:whole timestamp:time metricName:text jobName:text metadata:object",
-	"dvLatencyMeasurement":           "timestamp:time dvBoundLatency:whole dvRunningLatency:whole dvReadyLatency:whole metricName:text uuid:text namespace:text dvName:text jobName:text jobIteration:whole replica:whole metadata:object",
-	"dvLatencyQuantilesMeasurement":  "quantileName:text uuid:text P99:whole P95:whole P50:whole min:whole max:whole avg:whole timestamp:time metricName:text jobName:text metadata:object",
-	"jobSummary":                     "elapsedTime:number endTimestamp:time jobConfig:object k8sVersion:text metricName:text passed:bool timestamp:time totalNodes:whole uuid:text version:text",
+	"podLatencyMeasurement":            "timestamp:time schedulingLatency:whole initializedLatency:whole containersReadyLatency:whole podReadyLatency:whole containersStartedLatency:whole readyToStartContainersLatency:whole metricName:text uuid:text jobName:text jobIteration:whole replica:whole namespace:text podName:text nodeName:text metadata:object",
+	"vmiLatencyMeasurement":            "timestamp:time podCreatedLatency:whole podScheduledLatency:whole podInitializedLatency:whole podContainersReadyLatency:whole podReadyLatency:whole podReadyToStartContainersLatency:whole vmiCreatedLatency:whole vmiPendingLatency:whole vmiSchedulingLatency:whole vmiScheduledLatency:whole vmiRunningLatency:whole vmReadyLatency:whole metricName:text uuid:text namespace:text vmName:text vmiName:text nodeName:text jobName:text metadata:object jobIteration:whole replica:whole",
+	"jobLatencyMeasurement":            "timestamp:time startTimeLatency:whole completionLatency:whole metricName:text uuid:text jobName:text jobIteration:whole replica:whole namespace:text k8sJobName:text metadata:object",
+	"dvLatencyMeasurement":             "timestamp:time dvBoundLatency:whole dvRunningLatency:whole dvReadyLatency:whole metricName:text uuid:text namespace:text dvName:text jobName:text jobIteration:whole replica:whole metadata:object",
+	"pvcLatencyMeasurement":            "timestamp:time pendingLatency:whole bindingLatency:whole lostLatency:whole resizeLatency:whole pvcName:text size:text storageClass:text metricName:text uuid:text jobName:text jobIteration:whole replica:whole namespace:text metadata:object",
+	"volumeSnapshotLatencyMeasurement": "timestamp:time vsReadyLatency:whole vsName:text metricName:text uuid:text jobName:text jobIteration:whole replica:whole namespace:text metadata:object",
+	"vmimLatencyMeasurement":           "timestamp:time pendingLatency:whole schedulingLatency:whole scheduledLatency:whole preparingTargetLatency:whole targetReadyLatency:whole runningLatency:whole succeededLatency:whole vmimName:text vmiName:text metricName:text uuid:text jobName:text jobIteration:whole replica:whole namespace:text metadata:object",
+	"nodeLatencyMeasurement":           "timestamp:time nodeMemoryPressureLatency:whole nodeDiskPressureLatency:whole nodePIDPressureLatency:whole nodeReadyLatency:whole nodeName:text labels:object metricName:text uuid:text jobName:text metadata:object",
+	"svcLatencyMeasurement":            "timestamp:time ready:whole service:text type:text metricName:text uuid:text jobName:text namespace:text metadata:object",
+	"jobSummary":                       "elapsedTime:number endTimestamp:time jobConfig:object k8sVersion:text metricName:text passed:bool timestamp:time totalNodes:whole uuid:text version:text",
+}
+
+// burnerQuantiles are the keys of quantiles.
+const burnerQuantiles = "quantileName:text uuid:text P99:whole P95:whole P50:whole min:whole max:whole avg:whole timestamp:time metricName:text jobName:text metadata:object"
+
+// keysOf returns the keys of a metric's documents.
+func keysOf(metric string) []string {
+	if strings.HasSuffix(metric, "QuantilesMeasurement") {
+		return strings.Fields(burnerQuantiles)
+	}
+	return strings.Fields(burnerKeys[metric])
 }
 
 // workingJobs is a configuration whose jobs wait for more than pods, and work on what an
@@ -310,13 +322,13 @@ func documentsIn(t *testing.T, dir string) map[string][]map[string]any {
 		all[f.Name()] = list
 		metric, _, _ := strings.Cut(strings.TrimSuffix(f.Name(), ".json"), "-")
 		for _, d := range list {
-			for want := range strings.FieldsSeq(burnerKeys[metric]) {
+			for _, want := range keysOf(metric) {
 				key, typ, _ := strings.Cut(want, ":")
 				if value, there := d[key]; !there || !isOf(typ, value) {
 					t.Errorf("%s: %s is %v, want %s", f.Name(), key, value, typ)
 				}
 			}
-			if len(d) > len(strings.Fields(burnerKeys[metric])) && d["executionErrors"] == nil {
+			if len(d) > len(keysOf(metric)) && d["executionErrors"] == nil {
 				t.Errorf("%s has further keys: %v", f.Name(), d)
 			}
 			if config, ok := d["jobConfig"].(map[string]any); ok && config["name"] == "config" {

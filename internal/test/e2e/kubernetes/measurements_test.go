@@ -1,0 +1,65 @@
+package kubernetes_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"plimsoll.dev/plimsoll/internal/lab/image"
+	"plimsoll.dev/plimsoll/internal/test/e2e"
+	"plimsoll.dev/plimsoll/internal/test/harness"
+)
+
+// services is a configuration whose services are measured; the last one has no endpoint that answers.
+var services = map[string]string{
+	"services.yml": "global: {measurements: [{name: serviceLatency, svcTimeout: 2s}]}\njobs:\n- {name: s, qps: 50, burst: 50, jobIterations: 2, namespace: s, maxWaitTimeout: 1m, objects: [{objectTemplate: server.yml}, {objectTemplate: headless.yml}]}\n",
+	"silent.yml":   "global: {measurements: [{name: serviceLatency, svcTimeout: 300ms}]}\njobs:\n- {name: s, qps: 50, burst: 50, namespace: s, maxWaitTimeout: 30s, objects: [{objectTemplate: silent.tpl}]}\n",
+	"server.yml": "apiVersion: v1\nkind: Pod\nmetadata: {name: server, labels: {app: server}}\nspec: {containers: [{name: c, image: '" + image.AgentReference + "', args: [serve]}]}\n---\n" +
+		"apiVersion: v1\nkind: Service\nmetadata: {name: inside}\nspec: {selector: {app: server}, ports: [{port: 80, targetPort: 8080}]}\n---\n" +
+		"apiVersion: v1\nkind: Service\nmetadata: {name: outside}\nspec: {type: NodePort, selector: {app: server}, ports: [{port: 80, targetPort: 8080}]}\n",
+	"headless.yml": "apiVersion: v1\nkind: Service\nmetadata: {name: headless}\nspec: {clusterIP: None, selector: {app: server}, ports: [{port: 80}]}\n",
+	"silent.tpl": "apiVersion: v1\nkind: Pod\nmetadata: {name: server, labels: {app: server}}\nspec: {containers: [{name: c, image: '" + image.AgentReference + "', args: [pause]}]}\n---\n" +
+		"apiVersion: v1\nkind: Service\nmetadata: {name: mute}\nspec: {selector: {app: server}, ports: [{port: 80, targetPort: 8080}]}\n",
+}
+
+// Services count once they answer a pod of the cluster; where nothing can answer, by their endpoints.
+func TestServicesOfAConfiguration(t *testing.T) {
+	suite.Long(t, "it loads a real node")
+	t.Parallel()
+	real := func(t *testing.T) *harness.Program { return e2e.OnRealNode(t, suite) }
+	simulated := func(t *testing.T) *harness.Program { return suite.Lab(t, e2e.WideLab()...) }
+	for _, tt := range []struct {
+		why       string
+		lab       func(*testing.T) *harness.Program
+		config    string
+		code      int
+		documents int
+		answers   bool
+		says      string
+	}{
+		{"a real node", real, "services.yml", 0, 4, true, "ServiceReady"},
+		{"a port that nobody serves", real, "silent.yml", 1, 1, false, "NoAnswer"},
+		{"simulated nodes", simulated, "services.yml", 0, 4, false, "nothing answers on simulated nodes"},
+	} {
+		t.Run(strings.ReplaceAll(tt.why, " ", "-"), func(t *testing.T) {
+			p := tt.lab(t)
+			writeFiles(t, p.Dir, services)
+			got := p.RunTo(t, "r", "kube-burner", "init", "-c", tt.config, "--lab", p.Lab, "--metrics-directory", "m")
+			if got.Code != tt.code && !strings.Contains(got.Stdout, "invalid") || !strings.Contains(got.Stdout+got.Stderr, tt.says) {
+				t.Errorf("want exit code %d and %q: %+v", tt.code, tt.says, got)
+			}
+			list := documentsIn(t, filepath.Join(p.Dir, "m"))["svcLatencyMeasurement-s.json"]
+			if len(list) != tt.documents {
+				t.Errorf("%v", list)
+			}
+			for _, d := range list {
+				if (d["ready"] != nil) != tt.answers || !strings.Contains("inside outside mute", d["service"].(string)) {
+					t.Errorf("%v", d)
+				}
+			}
+			if left := p.Leftovers(t); len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+		})
+	}
+}
