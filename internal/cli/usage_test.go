@@ -310,10 +310,14 @@ func TestADryRunRefusesWhatTheRunRefuses(t *testing.T) {
 		}
 	}
 	t.Chdir(dir)
+	noHAProxy := func() error {
+		_, err := haproxy.Find(t.Context(), "")
+		return err
+	}
 	for _, c := range []struct {
 		why, workload, axis, level, params, target string
 		says                                       string
-		lacks                                      func() error // what the dry run needs, too
+		lacks                                      func() error // what a run needs that is not here
 	}{
 		{"a file that is no kubeconfig", "node-density", "pods-per-node", "1", "", "kubeconfig: passwd", "passwd is not a kubeconfig", nil},
 		{"a kubeconfig that is not there", "node-density", "pods-per-node", "1", "", "kubeconfig: absent", "there is no kubeconfig absent", nil},
@@ -321,9 +325,9 @@ func TestADryRunRefusesWhatTheRunRefuses(t *testing.T) {
 		{"a lab that does not fit", "node-density", "pods-per-node", "110", "", "lab: {nodes: 100000}", "are available", nil},
 		{"a lab that does not exist", "node-density", "pods-per-node", "1", "", "labName: nosuch", `there is no lab "nosuch"`, nil},
 		{"a certificate that is not there", "router", "connections", "1", "certificate: absent.pem", "", "certificate: ", nil},
-		{"a certificate that is none", "router", "connections", "1", "certificate: none.pem", "", "certificate: ", nil},
-		{"a template that is not allowed", "router", "connections", "1", "template: lua.cfg", "", "lua-load", nil},
-		{"a template that HAProxy refuses", "router", "connections", "1", "template: wrong.cfg", "", "template: wrong.cfg: ", func() error { _, err := haproxy.Find(t.Context(), ""); return err }},
+		{"a certificate that is none", "router", "connections", "1", "certificate: none.pem", "", "certificate: ", noHAProxy},
+		{"a template that is not allowed", "router", "connections", "1", "template: lua.cfg", "", "lua-load", noHAProxy},
+		{"a template that HAProxy refuses", "router", "connections", "1", "template: wrong.cfg", "", "template: wrong.cfg: ", noHAProxy},
 		{"streams on a schedule", "router", "rate", "100", "streams: '2', http: '2', termination: edge", "", "streams", nil},
 		{"a job that runs a command first", "io-volumes", "volumes", "1", "path: ., job: evil.fio", "", "exec_prerun", nil},
 		{"a path that is a file", "io-volumes", "volumes", "1", "path: none.pem", "", "is not a directory", nil},
