@@ -118,7 +118,7 @@ func (p *part) write(history func(record.Dir, *redact.Secrets, func(record.Event
 func (p *part) load(soft context.Context, open opener) error {
 	ctx, fail := context.WithCancelCause(soft)
 	p.stop = fail
-	p.recorder = system.Recorder{Sink: p.writer, Clock: p.clock, Step: func() int { return int(p.step.Load()) }, Fail: fail}
+	p.recorder = system.Recorder{Sink: p.writer, Clock: p.clock, Step: func() int { return int(p.step.Load()) }, Fail: fail, Dir: p.dir}
 	go func() {
 		select {
 		case <-p.writer.Failed():

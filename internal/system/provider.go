@@ -216,6 +216,7 @@ type Recorder struct {
 	Clock *record.Clock
 	Step  func() int  // that is being made, 0 before the first
 	Fail  func(error) // ends the run for a reason that leaves no sense in going on
+	Dir   record.Dir  // of the record, for files beside it
 }
 
 // Emit puts body on record as of now.

@@ -1,6 +1,7 @@
 package kubeburner
 
 import (
+	"cmp"
 	"regexp"
 
 	"plimsoll.dev/plimsoll/internal/plan/settings"
@@ -278,7 +279,15 @@ func (u *served) measurements(path string, list []Measurement) {
 	for i, m := range list {
 		path := strictyaml.Index(path, i)
 		_, measured := MeasureOf(m.Name)
-		u.refuses(!measured, path+".name", m.Name+" is not measured", "")
+		if m.Name == pprof {
+			u.pprof(path, &list[i])
+			continue
+		}
+		instead, own := map[string]string{
+			"netpolLatency": "the load's pods test their connections there, by the orders of an image of kube-burner's",
+			"cudnLatency":   "it is kube-burner-ocp's own", "raLatency": "it is kube-burner-ocp's own",
+		}[m.Name]
+		u.refuses(!measured, path+".name", cmp.Or(instead, m.Name+" is not measured"), map[bool]string{true: "take it out of the measurements"}[own])
 		u.refuses(m.Name == nodeLatency && len(m.Thresholds) > 0, path+".thresholds", "nodes are there before the load, and its verdict does not depend on them", "")
 		for k, t := range m.Thresholds {
 			u.takes(t.ConditionType == lost, strictyaml.Index(path+".thresholds", k)+".conditionType", "a claim that is lost is never bound, and the run fails")

@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"math"
 
+	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/create"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
@@ -27,6 +28,15 @@ type raising struct {
 
 // whole returns the level as a whole number, rounded down.
 func (r *raising) whole() int { return int(math.Floor(r.level.Value + 1e-9)) }
+
+// job returns the job of the level: the last one, or on the axis of jobs that of the level's number.
+func (r *raising) job() *kubeburner.Job {
+	jobs := r.Load.Config.Jobs
+	if r.Load.Axis == observe.AxisJobs {
+		return &jobs[r.whole()-1]
+	}
+	return &jobs[len(jobs)-1]
+}
 
 // axes returns the load axes of a cluster by name; see observe.Declare.
 func axes() map[string]axis {

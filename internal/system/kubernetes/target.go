@@ -48,6 +48,7 @@ type Target struct {
 	run        context.Context // the whole run's: a signal cancels it
 	room       string          // a directory for hooks, "" without any
 	relay      *relay          // nil where no service is called
+	profiles   *profiler
 
 	realness record.Realness   // of the nodes, at the last Raise
 	others   map[string]int    // other pods per eligible node, at the last Raise
@@ -93,6 +94,9 @@ func (s *session) openTarget(ctx context.Context, load prepared.Workload, rec sy
 	if t.watch, err = follow.NewObserver(t.Run, t.ageing, c.host.Now, mapper, caller); err != nil {
 		return nil, err
 	}
+	t.profiles = &profiler{Run: t.Run, dir: rec.Dir, files: s.Workload.Files(), forward: func(namespace, pod string, port int) (dialer, error) {
+		return t.Client.Forward(namespace, pod, port)
+	}}
 	t.holdings = create.NewHoldings(t.Run, t.watch.Actors)
 	t.sender = create.NewSender(t.Run, t.watch, t.holdings, rec.Fail, c.client.PriorityLevels(ctx))
 	if t.drain != nil {
@@ -333,6 +337,7 @@ func (t *Target) raise(ctx context.Context, level system.Level, nodes, others in
 	if t.watch.Objects != nil {
 		t.watch.Objects.TellSpells()
 	}
+	t.profiles.begin(ctx, r.job())
 	objects := t.Load.Objects
 	drains := objects != nil && objects.Begin != nil && objects.Begin.Drain != nil && objects.Begin.Drain.Nodes != "" // all at once
 	batch := system.Batch{
@@ -446,6 +451,7 @@ func (t *Target) Settle(ctx context.Context) error { return t.watch.Settle(ctx) 
 
 // Account implements system.Target.
 func (t *Target) Account(ctx context.Context) (system.Spread, error) {
+	t.profiles.end(ctx)
 	t.putDurations(ctx)
 	var failing []observe.Failing
 	if t.watch.Objects != nil {
@@ -515,6 +521,7 @@ func (t *Target) Reset(ctx context.Context) error {
 // Close removes everything that the run made. When done ends, the rest is asked to go and not awaited.
 func (t *Target) Close(done context.Context) error {
 	t.ageing.End()
+	t.profiles.cut()
 	if t.sender.Hooks != nil {
 		t.sender.Hooks.End()
 		defer t.closeHooks(done)

@@ -114,6 +114,9 @@ func (r *rights) made() error {
 	}
 	for j := range r.Variant.Config.Jobs {
 		job := &r.Variant.Config.Jobs[j]
+		if m := r.Variant.Config.PProf(job); m != nil {
+			r.profiles(m)
+		}
 		for _, w := range job.Watchers {
 			if resource, where := r.of(w.APIVersion, w.Kind); resource != "" {
 				r.need("opens the watches of the configuration", where, resource, "list", "watch")
@@ -151,6 +154,20 @@ func (r *rights) made() error {
 		}
 	}
 	return nil
+}
+
+// profiles adds the rights to fetch the profiles of a measurement.
+func (r *rights) profiles(m *kubeburner.Measurement) {
+	const does = "fetches the profiles that the configuration asks for"
+	for i := range m.PProfTargets {
+		if t := &m.PProfTargets[i]; t.Nodes() {
+			r.want(does, "", "nodes", "list")
+			r.want(does, "", "nodes/proxy", "get")
+		} else {
+			r.want(does, t.Namespace, "pods", "list")
+			r.want(does, t.Namespace, "pods/portforward", "get", "create")
+		}
+	}
 }
 
 func (r *rights) waited(apiVersion, kind string) {

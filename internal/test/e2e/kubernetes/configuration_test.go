@@ -688,7 +688,7 @@ func TestConfigurationsThatCannotRun(t *testing.T) {
 		{"user data that is no YAML", "run mixed.yml --user-data data.yml", []string{"data.yml:1:"}},
 		{"user data that is not there", "run mixed.yml --user-data dato.yml", []string{"file dato.yml does not exist", "data.yml"}},
 		{"user data of a workload", "sweep node-density --levels 1 --user-data data.yml", []string{"--user-data is for kube-burner configurations"}},
-		{"a measurement that is not served", "run bare.yml", []string{"netpolLatency is not measured"}},
+		{"a measurement that is not served", "run bare.yml", []string{"by the orders of an image of kube-burner's"}},
 		{"a threshold of no milestone", "run vmityped.yml", []string{`there is no "VMIRuning" here (did you mean "VMIRunning"?)`}},
 		{"documents elsewhere", "run away.yml", []string{"written to ../away", "below the working directory"}},
 		{"no cluster", "kube-burner init -c mixed.yml --set ITERATIONS=1", []string{"which cluster? $KUBECONFIG is not read", "--kubeconfig FILE"}},

@@ -1,6 +1,7 @@
 package kubernetes_test
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -61,5 +62,28 @@ func TestServicesOfAConfiguration(t *testing.T) {
 				t.Errorf("left: %v", left)
 			}
 		})
+	}
+}
+
+// Profiles of the load's own pods are beside the record, of the start and the end of the job.
+func TestProfilesBesideTheRecord(t *testing.T) {
+	suite.Long(t, "it loads a real node")
+	t.Parallel()
+	p := e2e.OnRealNode(t, suite)
+	writeFiles(t, p.Dir, services)
+	writeFiles(t, p.Dir, map[string]string{"profiles.yml": "jobs:\n" +
+		"- {name: make, qps: 50, burst: 50, namespace: profiles, namespacedIterations: false, objects: [{objectTemplate: server.yml}]}\n" +
+		"- {name: read, jobType: read, qps: 50, burst: 50, objects: [{kind: Pod, labelSelector: {kube-burner.io/job: make}}], measurements: [{name: pprof, pprofTargets: [{name: heap, namespace: profiles, labelSelector: {app: server}, url: 'http://localhost:8080/debug/pprof/heap'}]}]}\n"})
+	got := p.RunTo(t, "r", "run", "profiles.yml", "--lab", p.Lab)
+	if got.Code != 0 && !strings.Contains(got.Stdout, "invalid") {
+		t.Errorf("%+v", got)
+	}
+	for _, name := range []string{"heap-server-read-start.pprof", "heap-server-read-end.pprof"} {
+		if text, err := os.ReadFile(filepath.Join(p.Dir, "r", "pprof", name)); err != nil || len(text) != 128 {
+			t.Errorf("%s: %q, %v: %s", name, text, err, got.Stdout)
+		}
+	}
+	if left := p.Leftovers(t); len(left) > 0 {
+		t.Errorf("left: %v", left)
 	}
 }
