@@ -288,6 +288,13 @@ type PProfTarget struct {
 	Key            string            `yaml:"key"`
 }
 
+// PreLoads reports whether the images of a job are pulled before it. Nodes that are not real pull none, unless the
+// configuration says so.
+func (c *Config) PreLoads(job int, real bool) bool {
+	j := &c.Jobs[job]
+	return j.Creates() && j.PreLoadImages && (real || c.positions.Has(strictyaml.Index("jobs", job)+".preLoadImages"))
+}
+
 // Summary returns the job as in kube-burner's documents, without objects and unset values.
 func (j *Job) Summary() map[string]any {
 	summary := summaryOf(reflect.ValueOf(*j))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -342,8 +343,8 @@ func TestNothingIsIgnoredInSilence(t *testing.T) {
 		"jobs[0].jobIterationDelay", "jobs[0].jobPause", "jobs[0].objectDelay", "jobs[0].maxWaitTimeout", "jobs[0].cleanup", "jobs[0].defaultMissingKeysWithZero", "jobs[0].objects",
 		"jobs[0].objects[0].objectTemplate", "jobs[0].objects[0].replicas", "jobs[0].objects[0].inputVars",
 		"jobs[0].churnConfig", "jobs[0].watchers", "jobs[0].hooks", "jobs[0].incrementalLoad", "jobs[0].metricsClosing", "jobs[0].objects[0].churn", "jobs[0].objects[0].wait", "jobs[0].objects[0].runOnce", "jobs[0].objects[0].repeatEveryNIterations", "jobs[0].objects[0].group",
-		// Without indexing and image loading there is nothing to skip.
-		"jobs[0].skipIndexing", "jobs[0].preLoadPeriod", "jobs[0].preLoadNodeLabels", // by preLoadImages
+		// Without indexing there is nothing to skip.
+		"jobs[0].skipIndexing", "jobs[0].preLoadImages", "jobs[0].preLoadPeriod", "jobs[0].preLoadNodeLabels",
 		// Named by what they are of.
 		"global.measurements", "jobs[0].measurements", "jobs[0].objects[0].waitOptions",
 		// What a create job does not have in the file.
@@ -366,4 +367,25 @@ func TestNothingIsIgnoredInSilence(t *testing.T) {
 	check("global.", reflect.TypeFor[Global]())
 	check("jobs[0].", reflect.TypeFor[Job]())
 	check("jobs[0].objects[0].", reflect.TypeFor[Object]())
+}
+
+// Real nodes pull a job's images first unless it says otherwise; others only if it says so.
+func TestPreLoads(t *testing.T) {
+	t.Parallel()
+	c, err := Parse("c.yml", []byte("jobs:\n- {name: a}\n- {name: b, preLoadImages: true}\n- {name: c, preLoadImages: false}\n- {name: d, jobType: delete}\n"), Input{UUID: "u"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	Default(c)
+	got := ""
+	for job := range c.Jobs {
+		for _, real := range []bool{true, false} {
+			if c.PreLoads(job, real) {
+				got += fmt.Sprint(c.Jobs[job].Name, real, " ")
+			}
+		}
+	}
+	if got != "atrue btrue bfalse " {
+		t.Error(got)
+	}
 }

@@ -311,8 +311,6 @@ func (u *served) job(path string, j *Job) {
 	u.takes(j.GC, path+".gc", "a run always removes what it made, once the last job has ended")
 	u.takes(!j.VerifyObjects, path+".verifyObjects", "every object is accounted for")
 	u.takes(!j.ErrorOnVerify, path+".errorOnVerify", "an object that is missing counts against the run")
-	u.takes(j.PreLoadImages && u.At.Has(path+".preLoadImages") || u.At.Has(path+".preLoadPeriod") || len(j.PreLoadNodeLabels) > 0,
-		path+".preLoadImages", "images are not pulled beforehand: a node pulls one for its first pod, and ImagesReady tells how long that took")
 	u.measurements(path+".measurements", j.Measurements)
 	for i := range j.Objects {
 		o, path := &j.Objects[i], strictyaml.Index(path+".objects", i)

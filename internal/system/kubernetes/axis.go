@@ -3,7 +3,6 @@ package kubernetes
 import (
 	"math"
 
-	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/create"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
@@ -29,13 +28,12 @@ type raising struct {
 // whole returns the level as a whole number, rounded down.
 func (r *raising) whole() int { return int(math.Floor(r.level.Value + 1e-9)) }
 
-// job returns the job of the level: the last one, or on the axis of jobs that of the level's number.
-func (r *raising) job() *kubeburner.Job {
-	jobs := r.Load.Config.Jobs
+// job returns the index of the level's job: the last one, or on the axis of jobs that of the level's number.
+func (r *raising) job() int {
 	if r.Load.Axis == observe.AxisJobs {
-		return &jobs[r.whole()-1]
+		return r.whole() - 1
 	}
-	return &jobs[len(jobs)-1]
+	return len(r.Load.Config.Jobs) - 1
 }
 
 // axes returns the load axes of a cluster by name; see observe.Declare.

@@ -22,6 +22,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/described"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/follow"
 )
 
 // AgentPod returns the template of pods of the agent, which pass Pod Security "restricted". cpu is their limit,
@@ -59,6 +60,11 @@ type relay struct {
 	client          http.Client
 }
 
+// helper returns the labels of a pod that is not of the load: that of the canary keeps it apart.
+func (t *Target) helper() map[string]string {
+	return map[string]string{api.LabelManagedBy: api.ManagedBy, api.LabelRun: t.Load.RunID, api.LabelCanary: "true"}
+}
+
 // openRelay makes the relay if services are to be called, and waits until it runs.
 func (t *Target) openRelay(ctx context.Context) error {
 	if !slices.ContainsFunc(t.Load.Beside, func(o *described.Objects) bool { without, _, _ := o.Unanswered(); return without != nil }) {
@@ -68,13 +74,12 @@ func (t *Target) openRelay(ctx context.Context) error {
 	if from := settingsOf(t.session.Plan).Images; from != "" {
 		reference, _ = image.At(from, reference) // the plan is valid
 	}
-	// The label of the canary keeps it apart from the load.
-	made := AgentPod(map[string]string{api.LabelManagedBy: api.ManagedBy, api.LabelRun: t.Load.RunID, api.LabelCanary: "true"}, reference, "", "relay", "-node", "$(NODE)")
+	made := AgentPod(t.helper(), reference, "", "relay", "-node", "$(NODE)")
 	made.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "NODE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.hostIP"}}}}
 	if t.session.lab != nil {
 		made.Spec.NodeSelector = map[string]string{protocol.FidelityLabel: protocol.FidelityReal}
 	}
-	r := &relay{namespace: t.watch.Own(), name: "plimsoll-relay-" + t.Load.RunID}
+	r := &relay{namespace: t.watch.Own(), name: follow.Helper + "relay-" + t.Load.RunID}
 	pods := t.Client.Typed.CoreV1().Pods(r.namespace)
 	pod, err := pods.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: r.name, Labels: made.Labels}, Spec: made.Spec}, metav1.CreateOptions{})
 	if err != nil {

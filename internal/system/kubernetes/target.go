@@ -49,6 +49,7 @@ type Target struct {
 	room       string          // a directory for hooks, "" without any
 	relay      *relay          // nil where no service is called
 	profiles   *profiler
+	preloaded  int // jobs
 
 	realness record.Realness   // of the nodes, at the last Raise
 	others   map[string]int    // other pods per eligible node, at the last Raise
@@ -316,6 +317,15 @@ func (t *Target) raise(ctx context.Context, level system.Level, nodes, others in
 		return system.Batch{}, err
 	}
 	r.load = load
+	for ; t.Load.AsItIs && t.preloaded <= r.job(); t.preloaded++ {
+		images := t.population.Images(t.preloaded)
+		if len(images) == 0 || !t.Load.Config.PreLoads(t.preloaded, t.Load.Images) {
+			continue
+		}
+		if err := t.preload(ctx, &t.Load.Config.Jobs[t.preloaded], images); err != nil {
+			return system.Batch{}, err
+		}
+	}
 	if err := t.holdings.MakeNamespaces(ctx, slices.Concat(slices.Concat(load.SetUp...), load.Slots)); err != nil {
 		return system.Batch{}, err
 	}
@@ -337,7 +347,7 @@ func (t *Target) raise(ctx context.Context, level system.Level, nodes, others in
 	if t.watch.Objects != nil {
 		t.watch.Objects.TellSpells()
 	}
-	t.profiles.begin(ctx, r.job())
+	t.profiles.begin(ctx, &t.Load.Config.Jobs[r.job()])
 	objects := t.Load.Objects
 	drains := objects != nil && objects.Begin != nil && objects.Begin.Drain != nil && objects.Begin.Drain.Nodes != "" // all at once
 	batch := system.Batch{

@@ -115,8 +115,9 @@ type Maker struct {
 	units    int
 	beside   []beside // in its first iteration
 	pods     []corev1.PodSpec
-	latency  bool // plants start latencies
-	onlyPods bool // makes nothing else
+	images   []string // of its pods and machines
+	latency  bool     // plants start latencies
+	onlyPods bool     // makes nothing else
 
 	fast []fastManifest // nil where each slot must be rendered
 }
@@ -168,12 +169,33 @@ func (r *Rendering) newMaker(job *kubeburner.Job, jobIndex, index, first int, te
 		if spec := PodSpecOf(typed); spec != nil {
 			m.pods = append(m.pods, *spec)
 		}
+		if PodSpecOf(typed) != nil || strings.HasPrefix(gvk.Kind, machine) {
+			m.images = append(m.images, imagesOf(doc)...)
+		}
 	}
 	if m.waits, err = m.awaitedOf(kinds); err != nil {
 		return nil, system.Mistakef("", "%w", err)
 	}
 	m.specialise(len(docs))
 	return m, nil
+}
+
+// imagesOf returns the images in a document of pods or machines: of containers and of container disks.
+func imagesOf(value any) (list []string) {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, value := range v {
+			if image, is := value.(string); is && key == "image" {
+				list = append(list, image)
+			}
+			list = append(list, imagesOf(value)...)
+		}
+	case []any:
+		for _, value := range v {
+			list = append(list, imagesOf(value)...)
+		}
+	}
+	return list
 }
 
 // selector returns the labels of all objects that the entry makes.

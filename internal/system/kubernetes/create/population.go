@@ -123,6 +123,15 @@ func (r *Rendering) OnlyPods() bool {
 	return !slices.ContainsFunc(slices.Concat(r.makers...), func(m *Maker) bool { return !m.onlyPods })
 }
 
+// Images returns the images of a job's pods and machines, in the order of their names.
+func (r *Rendering) Images(job int) (list []string) {
+	for _, m := range r.makers[job] {
+		list = append(list, m.images...)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
 // PodSpecs returns the specs of the load's pods; plants says that some have planted start latencies.
 func (r *Rendering) PodSpecs() (pods []corev1.PodSpec, plants bool) {
 	for _, m := range slices.Concat(r.makers...) {

@@ -225,6 +225,9 @@ func (o *Observer) Begin(objects []string) {
 	}
 }
 
+// Helper begins the names of a run's pods that are not of its load; their events are not on record.
+const Helper = "plimsoll-helper-"
+
 // Own returns the run's own namespace, or the existing one that it uses.
 func (o *Observer) Own() string { return o.canary.namespace }
 
@@ -269,7 +272,7 @@ func (h eventHandler) Missing(record.Micros, []api.Identity) {}
 func (o *Observer) event(now record.Micros, e *corev1.Event) {
 	about, source := e.InvolvedObject, cmp.Or(e.Source.Component, e.ReportingController)
 	o.Actors.event(now, source)
-	if e.Labels[api.LabelCanary] != "" || about.Namespace != "" && !o.Namespaces.Has(about.Namespace) || about.Namespace == "" && about.Kind != "Node" {
+	if e.Labels[api.LabelCanary] != "" || strings.HasPrefix(about.Name, Helper) || about.Namespace != "" && !o.Namespaces.Has(about.Namespace) || about.Namespace == "" && about.Kind != "Node" {
 		return
 	}
 	if o.Load.Images {

@@ -117,6 +117,10 @@ func (r *rights) made() error {
 		if m := r.Variant.Config.PProf(job); m != nil {
 			r.profiles(m)
 		}
+		if r.AsItIs && r.Variant.Config.PreLoads(j, true) {
+			r.want("pulls images before a job", r.Namespace, "daemonsets.apps", "create", "get", "delete")
+			r.want("pulls images before a job", r.Namespace, "pods", "list")
+		}
 		for _, w := range job.Watchers {
 			if resource, where := r.of(w.APIVersion, w.Kind); resource != "" {
 				r.need("opens the watches of the configuration", where, resource, "list", "watch")

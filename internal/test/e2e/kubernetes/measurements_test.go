@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"plimsoll.dev/plimsoll/internal/lab/image"
 	"plimsoll.dev/plimsoll/internal/test/e2e"
 	"plimsoll.dev/plimsoll/internal/test/harness"
@@ -84,6 +86,39 @@ func TestProfilesBesideTheRecord(t *testing.T) {
 		}
 	}
 	if left := p.Leftovers(t); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// Images are pulled before a job by pods that are gone when it begins. A run that is killed meanwhile leaves a
+// DaemonSet, which clean removes.
+func TestImagesBeforeAJob(t *testing.T) {
+	suite.Long(t, "it loads a real node")
+	t.Parallel()
+	p := e2e.OnRealNode(t, suite)
+	writeFiles(t, p.Dir, services)
+	writeFiles(t, p.Dir, map[string]string{
+		"preload.yml": "jobs:\n- {name: p, qps: 50, burst: 50, namespace: preload, objects: [{objectTemplate: server.yml}]}\n",
+		"never.yml":   "jobs:\n- {name: p, qps: 50, burst: 50, namespace: preload, objects: [{objectTemplate: never.tpl}]}\n",
+		"never.tpl":   "apiVersion: v1\nkind: Pod\nmetadata: {name: never}\nspec: {containers: [{name: c, image: 'localhost/no-such-image:1'}]}\n",
+	})
+	got := p.RunTo(t, "r", "run", "preload.yml", "--lab", p.Lab)
+	if s := p.Result(t, "r").Steps; len(s) != 1 || s[0].Objects.Ready != 1 || strings.Contains(got.Stdout+got.Stderr, "were not all pulled") {
+		t.Errorf("%+v", got)
+	}
+	typed, _ := e2e.LabClient(t, strings.TrimSpace(p.Run(t, "lab", "kubeconfig", p.Lab).Stdout))
+	pulling := func() bool {
+		sets, err := typed.AppsV1().DaemonSets("").List(t.Context(), metav1.ListOptions{LabelSelector: "plimsoll.dev/preload"})
+		return err == nil && len(sets.Items) == 1 && sets.Items[0].Status.DesiredNumberScheduled == 1
+	}
+	s := p.Start(t, "run", "never.yml", "--lab", p.Lab, "--out", "killed", "--ignore-health")
+	harness.Await(t, "the images are being pulled", pulling)
+	s.Kill()
+	if !pulling() {
+		t.Error("SIGKILL has removed the DaemonSet")
+	}
+	p.Run(t, "clean", "--lab", p.Lab)
+	if left := p.Leftovers(t); len(left) > 0 || pulling() {
 		t.Errorf("left: %v", left)
 	}
 }

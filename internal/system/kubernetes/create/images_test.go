@@ -1,0 +1,28 @@
+package create
+
+import (
+	"slices"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// The images of a document are those of containers and of container disks, wherever they stand.
+func TestImagesOf(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][]string{
+		"spec: {initContainers: [{image: a}], containers: [{image: b, name: image}, {image: c}]}":                   {"a", "b", "c"},
+		"spec: {template: {spec: {volumes: [{containerDisk: {image: d}}, {image: {reference: not-a-container}}]}}}": {"d"},
+		"spec: {template: {spec: {containers: [{name: x}]}}}":                                                       nil,
+	} {
+		var doc map[string]any
+		if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
+			t.Fatal(err)
+		}
+		got := imagesOf(doc)
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q", text, got)
+		}
+	}
+}
