@@ -10,7 +10,7 @@
 # make race    runs the race detector over everything
 # make bench   measures the program against its yardsticks
 # make bench-scale  150,000 pods on 5000 simulated nodes (22 GiB of memory)
-# make traefik builds bin/traefik, the ingress controller of labs (five minutes)
+# make traefik builds bin/traefik, for ingresses and gateways of labs (five minutes)
 # make ui      builds the report's page from ui/ (needs node)
 # make check   formatting, vet, staticcheck, house rules
 # make clean   removes what the above made

@@ -1,8 +1,8 @@
 //go:build ignore
 
-// Generate writes crds.json.gz: the definitions of the resources that a lab with virtual machines serves,
-// without descriptions. It makes those of KubeVirt and its importer from the program's modules, and takes
-// the others from files of the modules named here.
+// Generate writes crds.json.gz, the definitions of the resources that a lab with virtual machines serves, and those of
+// the Gateway API for the load of gateways, without descriptions. It makes those of KubeVirt and its importer from the
+// program's modules, and takes the others from files of the modules named here.
 package main
 
 import (
@@ -24,6 +24,7 @@ import (
 const (
 	generator   = "sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0"
 	openshift   = "github.com/openshift/api@v0.0.0-20260213204242-d34f11c515b3"
+	gateways    = "sigs.k8s.io/gateway-api@v1.4.0" // that of the Traefik in tools/traefik
 	snapshotter = "github.com/kubernetes-csi/external-snapshotter/client/v8@v8.7.0"
 )
 
@@ -46,8 +47,7 @@ func main() {
 	config := filepath.Join(module(openshift), "config/v1/zz_generated.crd-manifests/0000_00_cluster-version-operator_01_")
 	snapshots := filepath.Join(module(snapshotter), "config/crd/snapshot.storage.k8s.io_")
 	kubevirt, cdi := filepath.Join(made, "kubevirt.io_"), filepath.Join(made, "cdi.kubevirt.io_")
-	var all []apiextensions.CustomResourceDefinition
-	for _, e := range []entry{
+	write("crds.json.gz", []entry{
 		{kubevirt + "virtualmachines", true, []string{"vm", "vms"}, "Status=.status.printableStatus Ready=.status.conditions[?(@.type=='Ready')].status"},
 		{kubevirt + "virtualmachineinstances", false, []string{"vmi", "vmis"}, "Phase=.status.phase IP=.status.interfaces[0].ipAddress NodeName=.status.nodeName Ready=.status.conditions[?(@.type=='Ready')].status"},
 		{kubevirt + "virtualmachineinstancemigrations", true, []string{"vmim", "vmims"}, "Phase=.status.phase VMI=.spec.vmiName"},
@@ -61,7 +61,18 @@ func main() {
 		{snapshots + "volumesnapshotclasses", false, nil, ""},
 		{machine + "machineconfigs.crd", false, nil, ""}, {machine + "machineconfigpools-Default.crd", true, nil, ""},
 		{config + "clusterversions-Default.crd", true, nil, ""}, {config + "clusteroperators.crd", true, nil, ""},
-	} {
+	})
+	gateway := filepath.Join(module(gateways), "config/crd/standard/gateway.networking.k8s.io_")
+	var standard []entry
+	for _, kind := range []string{"gatewayclasses", "gateways", "httproutes", "grpcroutes", "referencegrants", "backendtlspolicies"} {
+		standard = append(standard, entry{file: gateway + kind})
+	}
+	write("../../system/kubernetes/ingress/gateway.json.gz", standard)
+}
+
+func write(file string, entries []entry) {
+	var all []apiextensions.CustomResourceDefinition
+	for _, e := range entries {
 		all = append(all, e.read())
 	}
 	text, err := json.Marshal(all)
@@ -72,7 +83,7 @@ func main() {
 	_, err = w.Write(text)
 	check(err)
 	check(w.Close())
-	check(os.WriteFile("crds.json.gz", compressed.Bytes(), 0o644))
+	check(os.WriteFile(file, compressed.Bytes(), 0o644))
 }
 
 func (e entry) read() (crd apiextensions.CustomResourceDefinition) {

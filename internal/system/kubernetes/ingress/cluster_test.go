@@ -21,6 +21,9 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -271,6 +274,62 @@ func TestWays(t *testing.T) {
 		}
 		if len(asked) != 2 || !strings.HasPrefix(asked[0], "PATCH "+tt.made+"/b-way ") || !strings.Contains(asked[0], tt.leads) || strings.Contains(asked[1], "other") {
 			t.Errorf("%v: %q", tt.params, asked)
+		}
+	}
+}
+
+// What a run makes for a gateway of its own in a lab is what the definitions allow, and names what belongs together.
+func TestAGatewayOfTheRunsOwn(t *testing.T) {
+	for _, secure := range []string{"false", "true"} {
+		made, certificate := make(map[string]map[string]any), false // by kind
+		i := onAPI(t, map[string]string{"via": "gateway", "tls": secure}, func(w http.ResponseWriter, r *http.Request) {
+			var object map[string]any
+			certificate = certificate || strings.HasSuffix(r.URL.Path, "/secrets")
+			if r.Method == http.MethodPost && strings.Contains(r.URL.Path, "/apiextensions.k8s.io/") {
+				answer(t, w, http.StatusConflict, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonAlreadyExists, Code: http.StatusConflict})
+				return
+			}
+			if r.Method == http.MethodPost && json.NewDecoder(r.Body).Decode(&object) == nil && object["kind"] != nil {
+				made[object["kind"].(string)] = object
+			}
+			answer(t, w, http.StatusOK, map[string]any{"status": map[string]any{"addresses": []any{map[string]any{"value": "192.0.2.1"}}}})
+		})
+		s := &site{settings: *i.arms[""], name: "back-end-0"}
+		err := i.defineGateways(t.Context())
+		if err == nil {
+			err = i.makeGateway(t.Context(), s, i.meta("controller-0-way", "controller-0-way"), "class")
+		}
+		if err == nil {
+			err = i.makeWay(t.Context(), s, s.wayName())
+		}
+		if want := map[string]string{"false": "192.0.2.1:80", "true": "192.0.2.1:443"}[secure]; err != nil || s.server != want || s.gateway != "plimsoll-r/controller-0-way" {
+			t.Fatalf("%s of gateway %s: %v", s.server, s.gateway, err)
+		}
+		all, err := definitionsOfGateways()
+		if err != nil {
+			t.Fatal(err)
+		}
+		checked := 0
+		for _, d := range all {
+			object := made[d.Spec.Names.Kind]
+			if object == nil {
+				continue
+			}
+			checked++
+			var schema apiextensions.JSONSchemaProps
+			if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(d.Spec.Versions[0].Schema.OpenAPIV3Schema, &schema, nil); err != nil {
+				t.Fatal(err)
+			}
+			validator, _, err := validation.NewSchemaValidator(&schema)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if wrong := validation.ValidateCustomResource(nil, object, validator); len(wrong) > 0 {
+				t.Errorf("%s: %v", d.Name, wrong)
+			}
+		}
+		if checked != 2 || certificate != (secure == "true") {
+			t.Errorf("made are %v", slices.Sorted(maps.Keys(made)))
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -75,19 +76,30 @@ func (i *instance) chooseClass(ctx context.Context, s *site) error {
 	return nil
 }
 
-// makeController makes a Traefik for an arm, with an ingress class of its own. What is not in the run's namespace
-// goes with it.
+// makeController makes a Traefik for an arm, with an ingress class or a gateway of its own. What is not in the run's
+// namespace goes with it.
 func (i *instance) makeController(ctx context.Context, s *site) error {
-	reference, err := i.Image(lab.ImageTraefik, "load a class of the lab's own, with --set class=NAME")
+	reference, err := i.Image(lab.ImageTraefik, "load a class or a gateway of the lab's own, with --set class=NAME or --set gateway=NAMESPACE/NAME")
 	if err != nil {
 		return err
 	}
 	name := strings.Replace(s.wayName(), partBackEnd, partController, 1)
 	meta, wide := i.meta(name, name), i.meta(i.namespace+"-"+name, name)
 	wide.Namespace, wide.OwnerReferences = "", []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: i.namespace, UID: i.uid}}
-	s.class, s.controller = wide.Name, "Traefik "+reference[strings.LastIndexByte(reference, ':')+1:]
-	for _, kind := range []string{"networking.k8s.io/v1/ingressclasses/", "rbac.authorization.k8s.io/v1/clusterroles/", "rbac.authorization.k8s.io/v1/clusterrolebindings/"} {
-		i.beside = append(i.beside, "/apis/"+kind+wide.Name)
+	s.controller = "Traefik " + reference[strings.LastIndexByte(reference, ':')+1:]
+	kind, spec := route{networkingv1.SchemeGroupVersion.String(), "IngressClass", "ingressclasses"}, map[string]any{"controller": traefikController}
+	if s.via == viaGateway {
+		kind, spec = route{gatewayVersion, "GatewayClass", "gatewayclasses"}, map[string]any{"controllerName": traefikGateways}
+		if err := i.defineGateways(ctx); err != nil {
+			return err
+		}
+	}
+	i.beside = append(i.beside, kind.path("", wide.Name))
+	for _, rbac := range []string{"clusterroles/", "clusterrolebindings/"} {
+		i.beside = append(i.beside, "/apis/rbac.authorization.k8s.io/v1/"+rbac+wide.Name)
+	}
+	if err := i.send(ctx, http.MethodPost, kind.path("", ""), kind.object(wide, spec), nil); err != nil {
+		return err
 	}
 	typed, none := i.Client().Typed, metav1.CreateOptions{}
 	service, err := typed.CoreV1().Services(i.namespace).Create(ctx, &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{
@@ -98,24 +110,36 @@ func (i *instance) makeController(ctx context.Context, s *site) error {
 	if err != nil {
 		return fmt.Errorf("create the service of the ingress controller: %w", i.Client().Unreachable(err))
 	}
-	pod := i.pod(name, reference, s.controllerShare(),
+	args := []string{
 		"--global.checknewversion=false", "--global.sendanonymoususage=false", "--ping=true",
 		fmt.Sprintf("--entrypoints.web.address=:%d", plainPort), fmt.Sprintf("--entrypoints.websecure.address=:%d", securePort), "--entrypoints.websecure.http.tls=true",
-		"--providers.kubernetesingress=true", "--providers.kubernetesingress.ingressclass="+s.class, "--providers.kubernetesingress.ingressendpoint.ip="+service.Spec.ClusterIP)
+	}
+	read, status := []string{"get", "list", "watch"}, []string{"update"}
+	rules := []rbacv1.PolicyRule{
+		{Verbs: read, APIGroups: []string{""}, Resources: []string{"services", "secrets", "nodes", "namespaces", "configmaps"}},
+		{Verbs: read, APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}},
+	}
+	if s.via == viaGateway {
+		args = append(args, "--providers.kubernetesgateway=true", "--providers.kubernetesgateway.labelselector="+labelPart+"="+name+","+api.LabelRun+"="+i.Run, "--providers.kubernetesgateway.statusaddress.ip="+service.Spec.ClusterIP)
+		group, _, _ := strings.Cut(gatewayVersion, "/")
+		rules = append(rules, rbacv1.PolicyRule{Verbs: read, APIGroups: []string{group}, Resources: []string{"*"}}, rbacv1.PolicyRule{Verbs: status, APIGroups: []string{group}, Resources: []string{"*/status"}})
+		err = i.makeGateway(ctx, s, meta, wide.Name)
+	} else {
+		s.class = wide.Name
+		args = append(args, "--providers.kubernetesingress=true", "--providers.kubernetesingress.ingressclass="+s.class, "--providers.kubernetesingress.ingressendpoint.ip="+service.Spec.ClusterIP)
+		rules = append(rules, rbacv1.PolicyRule{Verbs: read, APIGroups: []string{networkingv1.GroupName}, Resources: []string{"ingresses", "ingressclasses"}}, rbacv1.PolicyRule{Verbs: status, APIGroups: []string{networkingv1.GroupName}, Resources: []string{"ingresses/status"}})
+	}
+	if err != nil {
+		return err
+	}
+	pod := i.pod(name, reference, s.controllerShare(), args...)
 	pod.Labels[labelKind] = partController
 	pod.Spec.ServiceAccountName, pod.Spec.AutomountServiceAccountToken = name, new(true)
 	c := &pod.Spec.Containers[0]
 	c.Resources.Limits[corev1.ResourceMemory] = resource.MustParse(controllerMemory)
 	c.ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/ping", Port: intstr.FromInt32(pingPort)}}}
-	read := []string{"get", "list", "watch"}
-	_, class := typed.NetworkingV1().IngressClasses().Create(ctx, &networkingv1.IngressClass{ObjectMeta: wide, Spec: networkingv1.IngressClassSpec{Controller: traefikController}}, none)
 	_, account := typed.CoreV1().ServiceAccounts(i.namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: meta}, none)
-	_, role := typed.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: wide, Rules: []rbacv1.PolicyRule{
-		{Verbs: read, APIGroups: []string{""}, Resources: []string{"services", "secrets", "nodes"}},
-		{Verbs: read, APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}},
-		{Verbs: read, APIGroups: []string{networkingv1.GroupName}, Resources: []string{"ingresses", "ingressclasses"}},
-		{Verbs: []string{"update"}, APIGroups: []string{networkingv1.GroupName}, Resources: []string{"ingresses/status"}},
-	}}, none)
+	_, role := typed.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: wide, Rules: rules}, none)
 	_, binding := typed.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: wide, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: wide.Name},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: i.namespace, Name: name}},
@@ -123,7 +147,7 @@ func (i *instance) makeController(ctx context.Context, s *site) error {
 	_, deployment := typed.AppsV1().Deployments(i.namespace).Create(ctx, &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{
 		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{labelPart: name}}, Template: pod,
 	}}, none)
-	if err := cmp.Or(class, account, role, binding, deployment); err != nil {
+	if err := cmp.Or(account, role, binding, deployment); err != nil {
 		return fmt.Errorf("create the ingress controller: %w", i.Client().Unreachable(err))
 	}
 	if err := i.awaitDeployment(ctx, "the ingress controller", name); err != nil {

@@ -45,7 +45,8 @@ func TestWhatAPlanSays(t *testing.T) {
 		{"a URL that cannot be read, with a password", map[string]string{"via": "url", "url": "http://u:secret@exa mple.com:x"}, nil, "is not the address"},
 		{"a URL for another way", map[string]string{"url": "http://example.com"}, nil, "via is service"},
 		{"a mark for back ends that have their own", map[string]string{"mark": "x"}, nil, "a mark of their own"},
-		{"no gateway", map[string]string{"via": "gateway"}, nil, "names no gateway"},
+		{"a gateway without a namespace", map[string]string{"via": "gateway", "gateway": "public"}, nil, "names no gateway"},
+		{"a gateway of the run's own", map[string]string{"via": "gateway"}, func(s *settings) bool { return s.way() == "route of gateway (the run's own)" }, ""},
 		{"a gateway", map[string]string{"via": "gateway", "gateway": "infra/public"}, func(s *settings) bool { return s.way() == "route of gateway infra/public" }, ""},
 		{"an address without a port", map[string]string{"via": "ingress", "address": "192.0.2.1"}, nil, "missing port"},
 		{"TLS without a check", map[string]string{"via": "route", "tls": "true", "verify": "false"}, func(s *settings) bool { return s.trust.Any }, ""},
@@ -116,6 +117,7 @@ func TestOutline(t *testing.T) {
 	}{
 		{map[string]string{"clients": "1..3", "backEndTime": "5ms"}, []string{"namespace plimsoll-r", "image registry.example/team/plimsoll-agent:latest", "2 back ends that work on 1 request at once, for 5ms each", "1 client, at most 3"}},
 		{map[string]string{"via": "ingress", "shards": "2", "event": "route-change"}, []string{"namespace", "image ", "2 back ends", "as many others", "ingress of class (default), 2 shards", "2 Traefiks, each with", "1 client"}},
+		{map[string]string{"via": "gateway"}, []string{"namespace", "image ", "2 back ends", "route of gateway (the run's own)", "1 Traefik, each with a gateway", "definitions of the Gateway API", "1 client"}},
 		{map[string]string{"via": "ingress", "class": "mine"}, []string{"namespace", "image ", "2 back ends", "ingress of class mine", "1 client"}},
 	} {
 		outline, err := Provider{}.Outline(t.Context(), requestFor(t, tt.params))

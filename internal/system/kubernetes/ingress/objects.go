@@ -102,9 +102,12 @@ func (i *instance) makeSite(ctx context.Context, name string, one *settings) (*s
 			one.shard, one.host, one.server, one.further = n, fmt.Sprintf("shard-%d.%s", n, s.host), "", nil
 			shard, s.further = &one, append(s.further, &one)
 		}
-		if s.via == viaIngress {
+		switch {
+		case s.via == viaIngress:
 			shard.class = classes[min(n, len(classes)-1)]
 			err = i.chooseClass(ctx, shard)
+		case s.via == viaGateway && s.gateway == "":
+			err = i.makeController(ctx, shard)
 		}
 		if err == nil {
 			err = i.makeWay(ctx, shard, shard.wayName())
@@ -158,13 +161,16 @@ type route struct{ version, kind, plural string }
 func (s *settings) route() route {
 	return map[string]route{
 		viaService: {"v1", "Service", "services"}, viaIngress: {"networking.k8s.io/v1", "Ingress", "ingresses"},
-		viaGateway: {"gateway.networking.k8s.io/v1", "HTTPRoute", "httproutes"}, viaRoute: {"route.openshift.io/v1", "Route", "routes"},
+		viaGateway: {gatewayVersion, "HTTPRoute", "httproutes"}, viaRoute: {"route.openshift.io/v1", "Route", "routes"},
 	}[s.via]
 }
 
-// path returns the path of an object, or with "" of all in the namespace.
+// path returns the path of an object, or with "" of all in the namespace, and without that in the cluster.
 func (r route) path(namespace, name string) string {
-	return strings.TrimSuffix(path.Join("/", map[bool]string{true: "apis", false: "api"}[strings.Contains(r.version, "/")], r.version, "namespaces", namespace, r.plural, name), "/")
+	if namespace != "" {
+		namespace = "namespaces/" + namespace
+	}
+	return path.Join("/", map[bool]string{true: "apis", false: "api"}[strings.Contains(r.version, "/")], r.version, namespace, r.plural, name)
 }
 
 func (r route) object(meta metav1.ObjectMeta, spec map[string]any) map[string]any {
@@ -272,7 +278,7 @@ func (i *instance) makeWay(ctx context.Context, s *site, name string) error {
 }
 
 // send sends a request with an object, or none, and reads the answer into one unless it is nil.
-func (i *instance) send(ctx context.Context, method, at string, object map[string]any, into any) error {
+func (i *instance) send(ctx context.Context, method, at string, object, into any) error {
 	verb, contentType, text := "create", "application/json", []byte(nil)
 	switch method {
 	case http.MethodPatch:

@@ -149,7 +149,11 @@ func (Provider) Outline(_ context.Context, r system.Request) ([]system.Change, e
 			list = append(list, system.Change{Action: system.Make, What: one.way()})
 		}
 		if one.bringsController(r) {
-			list = append(list, system.Change{Action: system.Make, What: record.Noun{One: "Traefik", Many: "Traefiks"}.Count(one.shards) + ", each with an ingress class of its own"})
+			class := map[string]string{viaIngress: "an ingress class", viaGateway: "a gateway"}[one.via]
+			list = append(list, system.Change{Action: system.Make, What: record.Noun{One: "Traefik", Many: "Traefiks"}.Count(one.shards) + ", each with " + class + " of its own"})
+			if one.via == viaGateway {
+				list = append(list, system.Change{Action: system.Make, What: "the definitions of the Gateway API, if the lab lacks them; they stay"})
+			}
 		}
 	}
 	base := arms[""]
@@ -284,7 +288,7 @@ func (s *settings) way() string {
 		}
 		return text
 	case viaGateway:
-		return "route of gateway " + s.gateway
+		return "route of gateway " + cmp.Or(s.gateway, "(the run's own)")
 	case viaRoute:
 		return "route of OpenShift"
 	}
@@ -305,7 +309,10 @@ func (s *settings) backEndsText() string {
 // bringsController reports whether an arm needs an ingress controller of the run's own: a private lab has none.
 func (s *settings) bringsController(r system.Request) bool {
 	own := r.Plan.Own.(*kubernetes.Settings)
-	return s.via == viaIngress && s.class == "" && own.LabName == "" && own.Kubeconfig == "" && !own.InCluster
+	if own.Kubeconfig != "" || own.InCluster {
+		return false
+	}
+	return s.via == viaIngress && s.class == "" && own.LabName == "" || s.via == viaGateway && s.gateway == ""
 }
 
 // read reads the settings of all arms from the plan. It sends no request to the cluster.
@@ -376,7 +383,7 @@ func settingsOf(p workload.Params, images string) (*settings, error) {
 		return s, s.parse(p.Get("url"))
 	case p.Get("url") != "":
 		return nil, system.ParamMistake("url", "--set via=url", "a URL is loaded with via=url alone, and via is %s", s.via)
-	case s.via == viaGateway && strings.Count(s.gateway, "/") != 1:
+	case s.gateway != "" && strings.Count(s.gateway, "/") != 1:
 		return nil, system.ParamMistake("gateway", "for example --set gateway=infra/public", "%q names no gateway, as NAMESPACE/NAME", s.gateway)
 	}
 	if s.server != "" {
@@ -472,10 +479,13 @@ func (s *session) Consent(ctx context.Context) (*system.Consent, error) {
 
 // Prepare implements system.Session.
 func (s *session) Prepare(context.Context) error {
-	if s.Plan.Axis.Name != axisRate {
-		return nil
-	}
 	for _, one := range s.arms {
+		if one.via == viaGateway && one.gateway == "" && s.Lab() == nil {
+			return system.ParamMistake("gateway", "for example --set gateway=infra/public", "a run brings a gateway of its own to a lab alone")
+		}
+		if s.Plan.Axis.Name != axisRate {
+			continue
+		}
 		if most, level := s.bound(one), slices.Max(append(s.Plan.Levels(), 0)); most > 0 && level > float64(most) {
 			return system.ParamMistake("maxRate", fmt.Sprintf("if that may be: --set maxRate=%g, or a lower --max", level), "the plan goes up to %g requests/s, and where nothing is said at most %d are sent there", level, most)
 		}
