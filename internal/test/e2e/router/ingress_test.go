@@ -18,9 +18,11 @@ import (
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
@@ -133,8 +135,7 @@ func outside(t *testing.T, typed kubernetes.Interface, at *net.TCPAddr) string {
 	return service.Spec.ClusterIP
 }
 
-// A client that is killed leaves the step undecided, with its requests lost; a run that is killed leaves
-// what the next command removes.
+// A client that is killed leaves the step undecided, with its requests lost.
 func TestAClientIsKilled(t *testing.T) {
 	suite.Long(t, "back ends and clients are made several times")
 	t.Parallel()
@@ -159,13 +160,80 @@ func TestAClientIsKilled(t *testing.T) {
 			t.Errorf("%d: exit code %d, %d lost: %s\n%s", i, got.Code, lost, r.Why, got.Stderr)
 		}
 	}
-	for _, moment := range []string{"waiting for the service account", "waiting for the back ends", "waiting for the clients", "warming up", "arriving"} {
-		run := p.Start(t, append(load, "--out", "run-"+strconv.Itoa(len(moment)))...)
-		harness.Await(t, moment, func() bool { return run.Ended() || strings.Contains(run.Stderr(), moment) })
-		run.Kill()
+}
+
+// A run that is killed at any moment leaves what the next command removes.
+func TestAKilledRunIsRemoved(t *testing.T) {
+	suite.Long(t, "twenty runs are killed and removed")
+	t.Parallel()
+	p := e2e.OnRealNode(t, suite)
+	typed, _ := e2e.LabClient(t, p.Kubeconfig)
+	step := func(id int, phase record.Phase) func(record.Event) bool {
+		return func(e record.Event) bool {
+			s, is := e.Body.(*record.StepEvent)
+			return is && e.Step == id && s.Phase == phase
+		}
+	}
+	window := func(id int) func(record.Event) bool {
+		return func(e record.Event) bool { _, is := e.Body.(*record.Window); return is && e.Step == id }
+	}
+	run := func(phase record.Phase) func(record.Event) bool {
+		return func(e record.Event) bool { r, is := e.Body.(*record.RunEvent); return is && r.Phase == phase }
+	}
+	for n, tt := range []struct {
+		when string                  // on standard error, where the record is silent
+		on   func(record.Event) bool // of the record
+		n    int                     // of these events, at least one
+		kill bool                    // a client first
+	}{
+		{when: "the run begins", on: run(record.PhaseStart)},
+		{when: "waiting for the service account"},
+		{when: "waiting for the back ends"},
+		{when: "waiting for the clients"},
+		{when: "waiting for the first right answer"},
+		{when: "the target is described", on: func(e record.Event) bool {
+			f, is := e.Body.(*record.File)
+			return is && f.Name == record.EnvironmentFile
+		}},
+		{when: "the clients are ready", on: func(e record.Event) bool { p, is := e.Body.(*record.Place); return is && len(p.Set) > 0 }},
+		{when: "the first step begins", on: step(1, record.PhaseStart)},
+		{when: "its first window", on: window(1)},
+		{when: "its fifteenth window, of the warm-up", on: window(1), n: 15},
+		{when: "it is warm", on: step(1, record.PhaseReached)},
+		{when: "a window of the hold", on: window(1), n: 22},
+		{when: "a client is lost", on: func(e record.Event) bool {
+			p, is := e.Body.(*record.Place)
+			return is && p.State == record.PlaceGone
+		}, kill: true},
+		{when: "the route was changed", on: func(e record.Event) bool { r, is := e.Body.(*record.Reading); return is && r.Source == "change" }},
+		{when: "all requests are sent", on: step(1, record.PhaseLoaded)},
+		{when: "the first step ends", on: step(1, record.PhaseEnd)},
+		{when: "the second step begins", on: step(2, record.PhaseStart)},
+		{when: "its first window", on: window(2)},
+		{when: "the second step ends", on: step(2, record.PhaseEnd)},
+		{when: "the run empties its target", on: run(record.PhaseEnd)},
+	} {
+		out := fmt.Sprint("run-", n)
+		run := p.Start(t, "sweep", "ingress", "--lab", p.Lab, "--levels", "20,30", "--hold", "1s", "--set", "clients=2", "--set", "backEnds=1", "--set", "event=route-change", "--slo", "errors < 50%", "--out", out)
+		if tt.kill {
+			harness.Await(t, "the load", func() bool { return run.Ended() || e2e.Windows(p, out) > 0 })
+			if err := unix.Kill(clientProcess(t, p, 1), unix.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+		harness.Await(t, tt.when, func() bool {
+			if tt.on == nil {
+				return run.Ended() || strings.Contains(run.Stderr(), tt.when)
+			}
+			return run.Ended() || p.Count(out, tt.on) >= max(tt.n, 1)
+		})
+		if run.Kill(); tt.on != nil && p.Count(out, tt.on) < max(tt.n, 1) || tt.on == nil && !strings.Contains(run.Stderr(), tt.when) {
+			t.Errorf("%s: the run had ended before\n%s", tt.when, run.Stderr())
+		}
 		p.Cleaned(t, "--lab", p.Lab)
-		if left := p.Leftovers(t); len(left) > 0 {
-			t.Errorf("killed while %s, left is %+v", moment, left)
+		spaces, err := typed.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{LabelSelector: "plimsoll.dev/run"})
+		if left := p.Leftovers(t); err != nil || len(left) > 0 || len(spaces.Items) > 0 || len(clientPods(t, p)) > 0 {
+			t.Errorf("killed while %s, left is %+v, %d namespaces: %v", tt.when, left, len(spaces.Items), err)
 		}
 	}
 }
@@ -247,7 +315,7 @@ func TestTwoLoadsAtOnce(t *testing.T) {
 	}
 }
 
-// In a lab without an ingress class the load goes through a Traefik, which the record names and the run removes.
+// In a lab without an ingress class or gateway the load goes through a Traefik, which the record names and the run removes.
 func TestThroughAnIngressOfALab(t *testing.T) {
 	suite.Long(t, "a lab of its own, and an ingress controller in it")
 	t.Parallel()
@@ -263,27 +331,48 @@ func TestThroughAnIngressOfALab(t *testing.T) {
 		t.Fatal(got.Stderr)
 	}
 	p.Lab = "l"
-	for event, milestone := range map[string]string{"route": "Programmed", "route-change": "Changed"} {
-		p.RunTo(t, event, "sweep", "ingress", "--lab", "l", "--levels", "40", "--hold", "4s", "--set", "via=ingress", "--set", "backEnds=1", "--set", "event="+event, "--set", "shards=2", "--slo", "errors < 5%")
-		step := p.Result(t, event).Steps[0]
-		if l := step.Latency[milestone]; l.N != 1 || step.Metrics["requestsPerCPUSecond"] <= 0 || step.Metrics["change"] <= 0 {
-			t.Errorf("%s: %+v, %v", event, l, step.Metrics)
+	for _, tt := range []struct {
+		out, event, milestone string
+		sets                  []string
+	}{
+		{"ingress-made", "route", "Programmed", []string{"via=ingress", "shards=2"}},
+		{"ingress-changed", "route-change", "Changed", []string{"via=ingress", "shards=2"}},
+		{"gateway-made", "route", "Programmed", []string{"via=gateway"}},
+		{"gateway-changed", "route-change", "Changed", []string{"via=gateway", "tls=true", "verify=false"}},
+	} {
+		args := []string{"sweep", "ingress", "--lab", "l", "--levels", "40", "--hold", "4s", "--set", "backEnds=1", "--set", "event=" + tt.event, "--slo", "errors < 5%"}
+		for _, set := range tt.sets {
+			args = append(args, "--set", set)
 		}
-	}
-	env := p.Environment(t, "route")
-	n := slices.IndexFunc(env.Facts, func(f record.Fact) bool { return f.Name == "controller" })
-	if n < 0 || !strings.HasPrefix(env.Facts[n].Value, "Traefik ") {
-		t.Errorf("the facts are %+v", env.Facts)
+		p.RunTo(t, tt.out, args...)
+		step := p.Result(t, tt.out).Steps[0]
+		if l := step.Latency[tt.milestone]; l.N != 1 || step.Metrics["requestsPerCPUSecond"] <= 0 || step.Metrics["change"] <= 0 {
+			t.Errorf("%s: %+v, %v", tt.out, l, step.Metrics)
+		}
+		env := p.Environment(t, tt.out)
+		n := slices.IndexFunc(env.Facts, func(f record.Fact) bool { return f.Name == "controller" })
+		if n < 0 || !strings.HasPrefix(env.Facts[n].Value, "Traefik ") {
+			t.Errorf("%s: the facts are %+v", tt.out, env.Facts)
+		}
 	}
 	if left := p.Leftovers(t); len(left) > 0 {
 		t.Errorf("a run left %+v", left)
 	}
-	run := p.Start(t, "sweep", "ingress", "--lab", "l", "--levels", "20", "--hold", "10s", "--set", "via=ingress", "--set", "backEnds=1", "--out", "killed")
-	harness.Await(t, "the load", func() bool { return e2e.Windows(p, "killed") > 0 })
-	run.Kill()
-	p.Cleaned(t, "--lab", "l")
-	if left := p.Leftovers(t); len(left) > 0 {
-		t.Errorf("left is %+v", left)
+	_, untyped := e2e.LabClient(t, strings.TrimSpace(p.Run(t, "lab", "kubeconfig", "l").Stdout))
+	for via, class := range map[string]schema.GroupVersionResource{
+		"ingress": networkingv1.SchemeGroupVersion.WithResource("ingressclasses"), "gateway": {Group: "gateway.networking.k8s.io", Version: "v1", Resource: "gatewayclasses"},
+	} {
+		run := p.Start(t, "sweep", "ingress", "--lab", "l", "--levels", "20", "--hold", "10s", "--set", "via="+via, "--set", "backEnds=1", "--out", "killed-"+via)
+		harness.Await(t, "the load", func() bool { return e2e.Windows(p, "killed-"+via) > 0 })
+		run.Kill()
+		p.Cleaned(t, "--lab", "l")
+		if left := p.Leftovers(t); len(left) > 0 {
+			t.Errorf("left is %+v", left)
+		}
+		harness.Await(t, "the class is gone with its run", func() bool {
+			list, err := untyped.Resource(class).List(t.Context(), metav1.ListOptions{})
+			return err == nil && len(list.Items) == 0
+		})
 	}
 }
 
