@@ -278,6 +278,28 @@ func TestWays(t *testing.T) {
 	}
 }
 
+// Requests go to the addresses of all pods, each a host of the load.
+func TestTheWayToPods(t *testing.T) {
+	i := onAPI(t, map[string]string{"via": "host"}, func(w http.ResponseWriter, r *http.Request) {
+		list := corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}}
+		for n, ip := range []string{"192.0.2.1", "", "2001:db8::1"} {
+			list.Items = append(list.Items, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("p", n)}, Status: corev1.PodStatus{PodIP: ip}})
+		}
+		answer(t, w, http.StatusOK, list)
+	})
+	s := &site{settings: *i.arms[""], name: "b", port: hostPort}
+	if err := i.makeWay(t.Context(), s, s.wayName()); err != nil {
+		t.Fatal(err)
+	}
+	var hosts []string
+	for _, h := range s.plan(0).Hosts {
+		hosts = append(hosts, h.Name+" "+h.Address)
+	}
+	if want := []string{"p0 192.0.2.1:18080", "p2 [2001:db8::1]:18080"}; !slices.Equal(hosts, want) {
+		t.Errorf("%q, want %q", hosts, want)
+	}
+}
+
 // What a run makes for a gateway of its own in a lab is what the definitions allow, and names what belongs together.
 func TestAGatewayOfTheRunsOwn(t *testing.T) {
 	for _, secure := range []string{"false", "true"} {

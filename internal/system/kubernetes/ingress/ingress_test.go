@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/system"
@@ -57,6 +60,17 @@ func TestWhatAPlanSays(t *testing.T) {
 		{"fewer classes than shards", map[string]string{"via": "ingress", "shards": "3", "class": "a+b"}, nil, "names other than 3 classes"},
 		{"one address of two controllers", map[string]string{"via": "ingress", "shards": "2", "address": "192.0.2.1:80"}, nil, "an address of its own"},
 		{"an event of a URL", map[string]string{"via": "url", "url": "http://example.com", "event": "route"}, nil, "changes only routes of its own"},
+		{"pods on a node with a client", map[string]string{"via": "pod", "place": "same"}, func(s *settings) bool {
+			return s.backEndsText() == "2 back ends on a node with a client" && s.affinity().PodAffinity != nil
+		}, ""},
+		{"the network of nodes without clients", map[string]string{"via": "host", "place": "other"}, func(s *settings) bool {
+			return len(s.affinity().PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) == 1
+		}, ""},
+		{"anywhere, better without clients", nil, func(s *settings) bool {
+			return len(s.affinity().PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution) == 1
+		}, ""},
+		{"an event of pods", map[string]string{"via": "pod", "event": "route"}, nil, "the addresses of pods are loaded as they are"},
+		{"TLS up to pods", map[string]string{"via": "host", "tls": "true"}, nil, "the addresses of pods are loaded as they are"},
 		{"nodes of the clients", map[string]string{"clientNodes": "a=b,c="}, func(s *settings) bool { return maps.Equal(s.nodes, map[string]string{"a": "b", "c": ""}) }, ""},
 	} {
 		t.Run(tt.why, func(t *testing.T) {
@@ -109,6 +123,31 @@ func TestShardsShareRequests(t *testing.T) {
 	}
 }
 
+// The network plug-in is found by what each one notes on its nodes; an annotation of none is unknown.
+func TestNetworkPlugIns(t *testing.T) {
+	for _, tt := range []struct {
+		why         string
+		annotations []string // KEY=VALUE of a node each
+		want        network
+	}{
+		{"flannel says how it sends", []string{"flannel.alpha.coreos.com/backend-type=vxlan", "flannel.alpha.coreos.com/backend-type=vxlan"}, network{plugIn: "flannel", encapsulation: "vxlan"}},
+		{"Calico by its tunnel's address", []string{"projectcalico.org/IPv4IPIPTunnelAddr=192.0.2.1"}, network{plugIn: "Calico", encapsulation: "ipip"}},
+		{"Calico without a tunnel", []string{"projectcalico.org/IPv4Address=192.0.2.1/24"}, network{plugIn: "Calico"}},
+		{"OVN-Kubernetes", []string{"k8s.ovn.org/node-subnets={}"}, network{plugIn: "OVN-Kubernetes", encapsulation: "geneve"}},
+		{"a lab's real node", []string{"plimsoll.dev/pod-bridge=cni0", "x=y"}, network{plugIn: "bridge", encapsulation: "none"}},
+		{"nothing is known", []string{"x=y"}, network{}},
+	} {
+		var nodes []corev1.Node
+		for _, a := range tt.annotations {
+			key, value, _ := strings.Cut(a, "=")
+			nodes = append(nodes, corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{key: value}}})
+		}
+		if got := networkOf(nodes); got != tt.want {
+			t.Errorf("%s: %+v, want %+v", tt.why, got, tt.want)
+		}
+	}
+}
+
 // A dry run says what would be made.
 func TestOutline(t *testing.T) {
 	for _, tt := range []struct {
@@ -117,6 +156,7 @@ func TestOutline(t *testing.T) {
 	}{
 		{map[string]string{"clients": "1..3", "backEndTime": "5ms"}, []string{"namespace plimsoll-r", "image registry.example/team/plimsoll-agent:latest", "2 back ends that work on 1 request at once, for 5ms each", "1 client, at most 3"}},
 		{map[string]string{"via": "ingress", "shards": "2", "event": "route-change"}, []string{"namespace", "image ", "2 back ends", "as many others", "ingress of class (default), 2 shards", "2 Traefiks, each with", "1 client"}},
+		{map[string]string{"via": "pod"}, []string{"namespace", "image ", "2 back ends", "1 client"}},
 		{map[string]string{"via": "gateway"}, []string{"namespace", "image ", "2 back ends", "route of gateway (the run's own)", "1 Traefik, each with a gateway", "definitions of the Gateway API", "1 client"}},
 		{map[string]string{"via": "ingress", "class": "mine"}, []string{"namespace", "image ", "2 back ends", "ingress of class mine", "1 client"}},
 	} {

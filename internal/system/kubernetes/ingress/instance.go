@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -98,6 +99,11 @@ func (i *instance) setUp(ctx context.Context) error {
 	alive, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	i.end = cancel
 	i.signs.Go(func() { i.live(alive) })
+	// Before the back ends, which are placed by the clients.
+	i.made = i.wanted
+	if _, err := i.Client().Typed.BatchV1().Jobs(i.namespace).Create(ctx, i.clientJob(i.made), metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create the clients: %w", i.Client().Unreachable(err))
+	}
 	for n, arm := range slices.Sorted(maps.Keys(i.arms)) {
 		if arm == "" && len(i.arms) > 1 {
 			continue // only its arms are loaded
@@ -107,10 +113,6 @@ func (i *instance) setUp(ctx context.Context) error {
 			return err
 		}
 		i.Arms[arm] = site
-	}
-	i.made = i.wanted
-	if _, err := i.Client().Typed.BatchV1().Jobs(i.namespace).Create(ctx, i.clientJob(i.made), metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("create the clients: %w", i.Client().Unreachable(err))
 	}
 	if err := i.reach(ctx); err != nil {
 		return err
@@ -239,15 +241,18 @@ func (i *instance) Describe(ctx context.Context) (record.Environment, error) {
 		Fidelity: record.Fidelity{ControlPlane: record.Real, Nodes: record.Real, Containers: record.Real, Guests: record.None, Notes: []string{
 			"pods of the cluster sent the requests; only the answers were observed",
 		}},
-		Facts:  facts(version, i.arms[""], slices.Collect(maps.Values(i.Arms))),
 		Places: &record.Places{Place: clientNoun(), Facts: clientFacts()},
 	}
 	zones := make(map[string]string)
+	var found network
 	if nodes, err := i.Client().Typed.CoreV1().Nodes().List(ctx, metav1.ListOptions{}); err == nil { // without the right they are unknown
+		found = networkOf(nodes.Items)
 		for _, n := range nodes.Items {
 			zones[n.Name] = n.Labels[corev1.LabelTopologyZone]
 		}
 	}
+	found.mtu = i.mtu(ctx)
+	env.Facts = facts(version, i.arms[""], slices.Collect(maps.Values(i.Arms)), found)
 	for _, l := range i.links {
 		env.Places.Add(l.client.Name, record.Real, l.node, zones[l.node], i.arms[""].cpu)
 	}
@@ -260,6 +265,7 @@ type step struct {
 	site  *site
 	rate  int
 	times times
+	bytes atomic.Int64  // of right answers
 	from  record.Micros // of the last reading of the clients
 	was   map[string]clients.Use
 }
@@ -323,6 +329,7 @@ func (s *step) Stream(ctx context.Context, schedule streams.Schedule) error {
 	var looks sync.WaitGroup
 	var looking sync.Mutex
 	err := s.fleet.Stream(ctx, order, func(w *record.Window) {
+		s.bytes.Add(w.AnsweredBytes)
 		if !w.WarmUp {
 			due, answered = due+w.Intended, answered+w.Answered
 			untold = cmp.Or(untold, s.times.tell(w))
@@ -383,7 +390,7 @@ func (s *step) Progress() system.Progress { return system.OfStream(s.fleet.Progr
 func (s *step) Readings() []record.Reading {
 	now, uses := s.Rec.Clock.Now(), s.fleet.Uses()
 	seconds := (now - s.from).Seconds()
-	values := map[string]float64{"clients": float64(len(uses))}
+	values := map[string]float64{"clients": float64(len(uses)), "answeredGbit": 8 * float64(s.bytes.Load()) / 1e9}
 	for name, u := range uses {
 		if was, known := s.was[name]; known && seconds > 0.5 && u.Wanted > was.Wanted {
 			demand := max((u.Wanted-was.Wanted)/seconds/share(u), (u.Throttled-was.Throttled)/seconds)

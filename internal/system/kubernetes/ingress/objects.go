@@ -38,8 +38,9 @@ type site struct {
 	controller string // of its ingress, as far as it is known
 	moved      bool   // the way leads to the other back ends
 	meter      *meter // of the controller of a cluster that is not the run's own; nil for none
-	shard      int    // of a further way, by another controller; 0 is the first
+	shard      int    // of a further way, by another controller or to another pod; 0 is the first
 	further    []*site
+	port       int // of the back ends
 	// programmed is the time from the first request of the first client to a right answer to every one.
 	programmed time.Duration
 }
@@ -85,7 +86,10 @@ func (i *instance) makeNamespace(ctx context.Context) error {
 
 // makeSite makes the back ends of an arm, and the way to them.
 func (i *instance) makeSite(ctx context.Context, name string, one *settings) (*site, error) {
-	s := &site{settings: *one, name: name}
+	s := &site{settings: *one, name: name, port: backEndPort}
+	if s.via == viaHost { // arms may share a node
+		s.port = hostPort + len(i.Arms)
+	}
 	if s.via == viaURL {
 		return s, nil
 	}
@@ -127,9 +131,14 @@ func (s *site) wayName() string {
 // makeBackEnds makes back ends of that name, with a service.
 func (i *instance) makeBackEnds(ctx context.Context, s *site, name, mark string) error {
 	meta := i.meta(name, name)
-	pod := i.pod(name, s.image, "", "serve", "-mark", s.mark+mark, "-size", fmt.Sprint(s.size), "-time", s.took.String(), "-at-once", fmt.Sprint(s.atOnce))
+	pod := i.pod(name, s.image, "", "serve", "-address", fmt.Sprintf(":%d", s.port), "-mark", s.mark+mark, "-size", fmt.Sprint(s.size), "-time", s.took.String(), "-at-once", fmt.Sprint(s.atOnce))
 	pod.Labels[labelKind] = partBackEnd
-	pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{PeriodSeconds: 5, ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(backEndPort)}}}
+	pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{PeriodSeconds: 5, ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt(s.port)}}}
+	pod.Spec.HostNetwork = s.via == viaHost
+	if pod.Spec.HostNetwork { // which no other pod of a node may have
+		pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: int32(s.port), HostPort: int32(s.port)}}
+	}
+	pod.Spec.Affinity = s.affinity()
 	_, err := i.Client().Typed.AppsV1().Deployments(i.namespace).Create(ctx, &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{
 		Replicas: new(int32(s.backEnds)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{labelPart: name}}, Template: pod,
 	}}, metav1.CreateOptions{})
@@ -137,14 +146,41 @@ func (i *instance) makeBackEnds(ctx context.Context, s *site, name, mark string)
 		return fmt.Errorf("create the back ends: %w", i.Client().Unreachable(err))
 	}
 	service := route{"v1", "Service", "services"}
-	if err := i.send(ctx, http.MethodPost, service.path(i.namespace, ""), service.object(meta, serviceSpec(name)), nil); err != nil {
+	if err := i.send(ctx, http.MethodPost, service.path(i.namespace, ""), service.object(meta, s.serviceSpec(name)), nil); err != nil {
 		return err
 	}
 	return i.awaitDeployment(ctx, "the back ends", name)
 }
 
+// nodesOf chooses nodes by their pods with a label of the run.
+func nodesOf(label, value string) corev1.PodAffinityTerm {
+	return corev1.PodAffinityTerm{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{label: value}}}
+}
+
+// away prefers nodes without such pods.
+func away(nodes ...corev1.PodAffinityTerm) *corev1.Affinity {
+	anti := new(corev1.PodAntiAffinity)
+	for _, n := range nodes {
+		anti.PreferredDuringSchedulingIgnoredDuringExecution = append(anti.PreferredDuringSchedulingIgnoredDuringExecution, corev1.WeightedPodAffinityTerm{Weight: 50, PodAffinityTerm: n})
+	}
+	return &corev1.Affinity{PodAntiAffinity: anti}
+}
+
+// affinity places the back ends with respect to the clients.
+func (s *settings) affinity() *corev1.Affinity {
+	clients := nodesOf(labelPart, partClients)
+	switch s.place {
+	case placeSame:
+		return &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{clients}}}
+	case placeOther:
+		return &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{clients}}}
+	}
+	return away(clients)
+}
+
 const (
 	backEndPort = 8080
+	hostPort    = 18080 // of the first arm's back ends in the network of their nodes
 	labelKind   = "plimsoll.dev/kind"
 )
 
@@ -155,7 +191,7 @@ func joinPort(host string, port int) string {
 	return fmt.Sprintf("%s:%d", host, port)
 }
 
-// route is the kind of an object that leads to back ends.
+// route is the kind of an object that leads to back ends, and its zero value none.
 type route struct{ version, kind, plural string }
 
 func (s *settings) route() route {
@@ -177,8 +213,8 @@ func (r route) object(meta metav1.ObjectMeta, spec map[string]any) map[string]an
 	return map[string]any{"apiVersion": r.version, "kind": r.kind, "metadata": meta, "spec": spec}
 }
 
-func serviceSpec(backEnds string) map[string]any {
-	return map[string]any{"selector": map[string]any{labelPart: backEnds}, "ports": []any{map[string]any{"name": "http", "port": 80, "targetPort": backEndPort}}}
+func (s *site) serviceSpec(backEnds string) map[string]any {
+	return map[string]any{"selector": map[string]any{labelPart: backEnds}, "ports": []any{map[string]any{"name": "http", "port": 80, "targetPort": s.port}}}
 }
 
 // spec returns the specification of the way to back ends of that name.
@@ -208,7 +244,29 @@ func (s *site) spec(backEnds string) map[string]any {
 		}
 		return spec
 	}
-	return serviceSpec(backEnds)
+	return s.serviceSpec(backEnds)
+}
+
+// findBackEnds takes the addresses of the back ends as the ways to them.
+func (i *instance) findBackEnds(ctx context.Context, s *site) error {
+	list, err := i.Client().Typed.CoreV1().Pods(i.namespace).List(ctx, metav1.ListOptions{LabelSelector: labelPart + "=" + s.name})
+	if err != nil {
+		return fmt.Errorf("list the back ends: %w", i.Client().Unreachable(err))
+	}
+	for _, pod := range list.Items {
+		if pod.DeletionTimestamp != nil || pod.Status.PodIP == "" {
+			continue
+		}
+		way := s
+		if s.server != "" {
+			one := *s
+			way, one.further = &one, nil
+			s.further = append(s.further, way)
+			way.shard = len(s.further)
+		}
+		way.server, way.host = joinPort(pod.Status.PodIP, s.port), pod.Name
+	}
+	return nil
 }
 
 // makeWay makes the way to a site's back ends, and waits for its address unless that is known.
@@ -226,6 +284,9 @@ func (i *instance) makeWay(ctx context.Context, s *site, name string) error {
 		}
 	}
 	kind := s.route()
+	if kind == (route{}) {
+		return i.findBackEnds(ctx, s)
+	}
 	if err := i.send(ctx, http.MethodPost, kind.path(i.namespace, ""), kind.object(i.meta(name, name), s.spec(s.name)), &got); err != nil {
 		return err
 	}
@@ -317,15 +378,10 @@ func (i *instance) clientJob(n int) *batchv1.Job {
 	pod := i.pod(partClients, base.image, base.cpu, "client")
 	pod.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
 	pod.Spec.NodeSelector = base.nodes
-	same := func(key, value string) corev1.WeightedPodAffinityTerm {
-		return corev1.WeightedPodAffinityTerm{Weight: 50, PodAffinityTerm: corev1.PodAffinityTerm{
-			TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{key: value}},
-		}}
+	pod.Spec.Affinity = away(nodesOf(labelPart, partClients))
+	if base.place != placeSame { // clients that are made later avoid the back ends
+		pod.Spec.Affinity = away(nodesOf(labelPart, partClients), nodesOf(labelKind, partBackEnd))
 	}
-	// Away from the back ends first, and from each other.
-	pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{
-		same(labelKind, partBackEnd), same(labelPart, partClients),
-	}}}
 	indexed := batchv1.IndexedCompletion
 	return &batchv1.Job{ObjectMeta: i.meta(partClients, partClients), Spec: batchv1.JobSpec{
 		CompletionMode: &indexed, Completions: new(int32(n)), Parallelism: new(int32(n)), BackoffLimit: new(int32(1000)), Template: pod,

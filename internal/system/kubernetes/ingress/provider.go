@@ -1,4 +1,4 @@
-// Package ingress loads a service, an ingress, a route of a gateway or of OpenShift, or a URL, from pods of the
+// Package ingress loads pods, a service, an ingress, a route of a gateway or of OpenShift, or a URL, from pods of the
 // cluster. The run makes the back ends, except for a URL.
 package ingress
 
@@ -40,11 +40,20 @@ const (
 
 // The ways to the back ends.
 const (
+	viaPod     = "pod"  // their addresses
+	viaHost    = "host" // likewise, in the network of their nodes
 	viaService = "service"
 	viaIngress = "ingress"
 	viaGateway = "gateway"
 	viaRoute   = "route"
 	viaURL     = "url"
+)
+
+// The places of back ends.
+const (
+	placeAny   = "any"   // away from the clients if possible
+	placeSame  = "same"  // on a node with a client
+	placeOther = "other" // on nodes without clients
 )
 
 const sourceClients = "clients" // source of the clients' readings
@@ -59,8 +68,11 @@ func requests() record.ObjectKind {
 		},
 		There:    load.Response,
 		Measures: []record.Measure{record.RequestErrors(0)},
-		Metrics:  append(controllerMetrics(), record.AchievedRate("requests answered per second"), changeMetric()),
-		Bounds:   []record.Bound{{Name: "clients", What: "the processor of a client", Source: sourceClients, Value: "demand", Full: mostDemand, Generator: true}},
+		Metrics: append(controllerMetrics(), record.AchievedRate("requests answered per second"), changeMetric(), record.Metric{
+			Name: "throughput", Unit: "Gbit/s", Help: "bits of right answers per second, with their heads", LessIsWorse: true,
+			Of: record.Fold{Source: sourceClients, Value: "answeredGbit", Fold: record.FoldPerSecond},
+		}),
+		Bounds: []record.Bound{{Name: "clients", What: "the processor of a client", Source: sourceClients, Value: "demand", Full: mostDemand, Generator: true}},
 	}
 }
 
@@ -69,7 +81,7 @@ const mostDemand = 0.9 // of the processor time that a client may have, from whi
 func clientNoun() record.Noun { return record.Noun{One: "client", Many: "clients"} }
 
 // facts returns the facts of the record, of the sites of all arms; a nil arm gives the declaration.
-func facts(version string, one *settings, sites []*site) []record.Fact {
+func facts(version string, one *settings, sites []*site, paths network) []record.Fact {
 	if one == nil {
 		one = new(settings)
 	}
@@ -87,6 +99,9 @@ func facts(version string, one *settings, sites []*site) []record.Fact {
 		{Name: "via", What: "way that requests take", Value: one.way(), Bearing: record.Refuses},
 		{Name: "controller", What: "ingress controller", Value: strings.Join(slices.Compact(controllers), ", "), Bearing: record.Refuses},
 		{Name: "back-ends", What: "pods that answer, and how", Value: one.backEndsText(), Bearing: record.Refuses},
+		{Name: "network", What: "network plug-in of the nodes", Value: paths.plugIn, Bearing: record.MayExplain},
+		{Name: "encapsulation", What: "how packets go from node to node", Value: paths.encapsulation, Bearing: record.MayExplain},
+		{Name: "mtu", What: "MTU of the clients' interfaces, and the largest segment to the server", Value: paths.mtu, Unit: "bytes", Bearing: record.MayExplain},
 		{Name: "programmed", What: "time until every client had a right answer, from its first request on", Value: strconv.FormatFloat(programmed.Seconds(), 'f', 3, 64), Unit: "s", Bearing: record.Noted},
 	}
 }
@@ -110,7 +125,7 @@ func (Provider) Declare() workload.Target {
 		Axes: map[string]workload.TargetAxis{
 			axisConnections: {Loop: workload.Closed, Stream: &kind}, axisRate: {Loop: workload.Open, Stream: &kind},
 		},
-		Facts: slices.Concat(facts("", nil, nil), clientFacts()),
+		Facts: slices.Concat(facts("", nil, nil, network{}), clientFacts()),
 		Takes: map[string]string{
 			"wait": "wait until no other run loads the cluster, or until it counts as dead", "yes": "load a cluster that is not a lab, or a URL, without asking",
 			"ignore-health": "load the cluster even if its API server or all of its nodes are not ready",
@@ -145,7 +160,7 @@ func (Provider) Outline(_ context.Context, r system.Request) ([]system.Change, e
 		if one.event == eventChange {
 			list = append(list, system.Change{Action: system.Make, What: "as many others, to which the route is switched"})
 		}
-		if one.via != viaService {
+		if one.via != viaService && one.route() != (route{}) {
 			list = append(list, system.Change{Action: system.Make, What: one.way()})
 		}
 		if one.bringsController(r) {
@@ -190,7 +205,7 @@ func (Provider) Account(r system.Request, namespace string) (kubernetes.Account,
 			need("makes the back ends", "services", "create")
 		}
 		one := arms[arm]
-		if one.via == viaURL {
+		if one.route() == (route{}) {
 			continue
 		}
 		group, _, _ := strings.Cut(one.route().version, "/")
@@ -260,6 +275,7 @@ type session struct {
 type settings struct {
 	via, server, host, path, class, gateway, mark string
 	event, pods                                   string // pods of the controller, as NAMESPACE/SELECTOR
+	place                                         string // of the back ends
 	secure                                        bool
 	trust                                         *clients.Trust
 	backEnds, atOnce, size, shards                int
@@ -278,6 +294,10 @@ func (s *settings) way() string {
 	switch s.via {
 	case viaURL:
 		return s.server
+	case viaPod:
+		return "the pods' addresses"
+	case viaHost:
+		return "the pods' addresses, which are those of their nodes"
 	case viaIngress:
 		text := "ingress of class " + cmp.Or(s.class, "(default)")
 		if s.shards > 1 {
@@ -300,6 +320,12 @@ func (s *settings) backEndsText() string {
 		return ""
 	}
 	text := record.Noun{One: "back end", Many: "back ends"}.Count(s.backEnds)
+	switch s.place {
+	case placeSame:
+		text += " on a node with a client"
+	case placeOther:
+		text += " on nodes without clients"
+	}
 	if s.took > 0 {
 		text += fmt.Sprintf(" that work on %s at once, for %v each", record.Noun{One: "request", Many: "requests"}.Count(s.atOnce), s.took)
 	}
@@ -345,7 +371,7 @@ func settingsOf(p workload.Params, images string) (*settings, error) {
 	s := &settings{
 		via: p.Get("via"), host: p.Get("host"), class: p.Get("class"), gateway: p.Get("gateway"), server: p.Get("address"), path: "/",
 		secure: p.Flag("tls"), backEnds: int(p.Int("backEnds")), atOnce: int(p.Int("backEndAtOnce")), size: int(p.Int("responseSize")), took: p.Duration("backEndTime"),
-		cpu: p.Get("clientCPU"), image: p.Get("image"), rate: int(p.Int("maxRate")), keepAlive: p.Flag("keepAlive"), random: p.Get("arrivals") == "random", mark: p.Get("mark"), event: p.Get("event"), shards: int(p.Int("shards")), controllerCPU: p.Get("controllerCPU"), pods: p.Get("controller"), recorded: int(p.Int("recordRequests")),
+		cpu: p.Get("clientCPU"), image: p.Get("image"), rate: int(p.Int("maxRate")), keepAlive: p.Flag("keepAlive"), random: p.Get("arrivals") == "random", mark: p.Get("mark"), event: p.Get("event"), place: p.Get("place"), shards: int(p.Int("shards")), controllerCPU: p.Get("controllerCPU"), pods: p.Get("controller"), recorded: int(p.Int("recordRequests")),
 	}
 	least, most, bounded := strings.Cut(p.Get("clients"), "..")
 	s.least, _ = strconv.Atoi(least) // the pattern of the parameter
@@ -381,6 +407,8 @@ func settingsOf(p workload.Params, images string) (*settings, error) {
 		return nil, system.ParamMistake("event", "leave it out, or load a route of the run's own: --set via=ingress", "a run changes only routes of its own, and via is url")
 	case s.via == viaURL:
 		return s, s.parse(p.Get("url"))
+	case (s.via == viaPod || s.via == viaHost) && (s.event != eventNone || s.secure || s.server != ""):
+		return nil, system.ParamMistake("via", "leave event, tls and address out, or --set via=service", "the addresses of pods are loaded as they are, and via is %s", s.via)
 	case p.Get("url") != "":
 		return nil, system.ParamMistake("url", "--set via=url", "a URL is loaded with via=url alone, and via is %s", s.via)
 	case s.gateway != "" && strings.Count(s.gateway, "/") != 1:

@@ -13,10 +13,13 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"plimsoll.dev/plimsoll/internal/lab/agent"
 	"plimsoll.dev/plimsoll/internal/proc"
@@ -79,6 +82,18 @@ func (c *client) handler() http.Handler {
 		}
 		c.tell(w, told{Failed: load.NewOne(o.Plan, c.now).Ask(o.Schedule.Timeout)})
 	})
+	mux.HandleFunc(pathLook, func(w http.ResponseWriter, r *http.Request) {
+		var o Order
+		p, err := new(Path), json.NewDecoder(r.Body).Decode(&o)
+		if err == nil {
+			*p, err = look(r.Context(), o.Server)
+		}
+		if err != nil {
+			c.tell(w, told{Failed: err.Error()})
+			return
+		}
+		c.tell(w, told{Path: p})
+	})
 	mux.HandleFunc(pathOrder, c.order)
 	return mux
 }
@@ -124,6 +139,38 @@ func lookUp(ctx context.Context, server string) (string, error) {
 		return "", err
 	}
 	return netip.AddrPortFrom(found[0].Unmap(), uint16(number)).String(), nil
+}
+
+// look connects to a server, and returns the sizes of packets.
+func look(ctx context.Context, server string) (p Path, err error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", server)
+	if err != nil {
+		return p, err
+	}
+	defer conn.Close()
+	raw, err := conn.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		return p, err
+	}
+	if failed := raw.Control(func(fd uintptr) {
+		var info *unix.TCPInfo
+		if info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
+			p.Segment = int(info.Snd_mss)
+		}
+	}); failed != nil || err != nil {
+		return p, cmp.Or(failed, err)
+	}
+	links, err := net.Interfaces()
+	for _, l := range links {
+		own, _ := l.Addrs() // of one that has gone there are none
+		if slices.ContainsFunc(own, func(a net.Addr) bool {
+			at, is := a.(*net.IPNet)
+			return is && at.IP.Equal(conn.LocalAddr().(*net.TCPAddr).IP)
+		}) {
+			p.MTU = l.MTU
+		}
+	}
+	return p, err
 }
 
 // order carries out an order while who gave it listens.

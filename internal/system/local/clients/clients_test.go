@@ -335,6 +335,23 @@ func TestMistakesOfAnOrder(t *testing.T) {
 	}
 }
 
+// A client tells how large its packets to a server are: on this machine's own link as large as the link takes.
+func TestSizesOfPackets(t *testing.T) {
+	f, _ := newFleet(t, 1)
+	o, _ := answering(t, func() {})
+	link, err := net.InterfaceByName("lo")
+	if err != nil {
+		t.Skip(err)
+	}
+	p, err := f.Clients[0].Path(t.Context(), o.Server)
+	if err != nil || p.MTU != link.MTU || p.Segment <= 0 || p.Segment > link.MTU {
+		t.Errorf("%+v, want an MTU of %d: %v", p, link.MTU, err)
+	}
+	if _, err := f.Clients[0].Path(t.Context(), "127.0.0.1:1"); err == nil || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("nobody listens: %v", err)
+	}
+}
+
 // A client reaches a server that has an IPv6 address alone, by its address.
 func TestIPv6Alone(t *testing.T) {
 	listener, err := net.Listen("tcp6", "[::1]:0")

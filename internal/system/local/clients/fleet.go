@@ -83,6 +83,18 @@ func (c *Client) Ask(ctx context.Context, o Order) (failed string, err error) {
 	return t.Failed, err
 }
 
+// Path has the client connect to a server, a name or address with a port, and returns the sizes of packets.
+func (c *Client) Path(ctx context.Context, server string) (Path, error) {
+	t, err := c.ask(ctx, pathLook, Order{Server: server})
+	if err == nil && t.Path == nil {
+		err = fmt.Errorf("%s: %s", c.Name, t.Failed)
+	}
+	if err != nil {
+		return Path{}, err
+	}
+	return *t.Path, nil
+}
+
 const roundTrips = 8 // that measure how far a clock is from ours
 
 // Offset returns the client's clock less ours, as of the shortest of several round trips, of which half is

@@ -56,6 +56,7 @@ func (t *Trust) config(hosts int) (*tls.Config, error) {
 const (
 	pathClock = "/clock" // answers with a told
 	pathAsk   = "/ask"   // takes an order, makes one request of it, and answers with a told
+	pathLook  = "/look"  // takes an order, connects to its server, and answers with a told
 	pathOrder = "/order" // takes an order, and answers with lines of JSON, one told each, until Over
 )
 
@@ -68,6 +69,13 @@ type told struct {
 	Use      *Use
 	Over     *over // ends an order
 	Failed   string
+	Path     *Path
+}
+
+// Path holds the sizes of packets between a client and a server, in bytes.
+type Path struct {
+	MTU     int // of the client's interface
+	Segment int // of TCP, at most
 }
 
 // over says how an order ended.

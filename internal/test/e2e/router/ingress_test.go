@@ -376,6 +376,35 @@ func TestThroughAnIngressOfALab(t *testing.T) {
 	}
 }
 
+// Pods are loaded at their own addresses and at their node's, and the record says how packets go. A place that no
+// node has is an error that says so.
+func TestBetweenPods(t *testing.T) {
+	suite.Long(t, "back ends and clients are made several times")
+	t.Parallel()
+	p := e2e.OnRealNode(t, suite)
+	args := []string{"--lab", p.Lab, "--hold", "2s", "--set", "backEnds=1", "--set", "responseSize=100000", "--slo", "errors < 5%"}
+	p.RunTo(t, "ab", append([]string{"ab", "ingress", "--level", "50", "--repeat", "2", "--arm", "pod:via=pod,place=same", "--arm", "host:via=host", "--metric", "throughput"}, args...)...)
+	for _, s := range p.Result(t, "ab").Steps {
+		if got := s.Metrics["throughput"]; s.Requests.Failed["reset"] > 0 || got < 0.03 || got > 0.06 { // 50 × 100 kB a second
+			t.Errorf("%s: %g Gbit/s, %+v", s.Arm, got, s.Requests)
+		}
+	}
+	facts := make(map[string]string)
+	for _, f := range p.Environment(t, "ab").Facts {
+		facts[f.Name] = f.Value
+	}
+	if facts["network"] != "bridge" || facts["encapsulation"] != "none" || !strings.HasPrefix(facts["mtu"], "1500 (segments of 14") {
+		t.Errorf("the facts are %v", facts)
+	}
+	got := p.Run(t, append([]string{"sweep", "ingress", "--levels", "20", "--set", "via=pod", "--set", "place=other"}, args...)...)
+	if got.Code != process.ExitCouldNotRun || !strings.Contains(got.Stderr, "wait for the back ends: pod back-end-0-") || !strings.Contains(got.Stderr, "anti-affinity") {
+		t.Errorf("exit code %d\n%s", got.Code, got.Stderr)
+	}
+	if left := p.Leftovers(t); len(left) > 0 {
+		t.Errorf("left is %+v", left)
+	}
+}
+
 // The rights that rbac prints are enough for a run, and it leaves nothing.
 func TestRightsOfClients(t *testing.T) {
 	suite.Long(t, "back ends and a client are made")
