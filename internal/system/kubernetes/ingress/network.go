@@ -42,13 +42,15 @@ func joined(list []string) string {
 	return strings.Join(slices.DeleteFunc(slices.Compact(list), func(text string) bool { return text == "" }), ", ")
 }
 
+const mostLooked = 8 // clients that look at packets: they do so one after the other
+
 // mtu asks the clients how large their packets to the servers are.
 func (i *instance) mtu(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, askBound)
 	defer cancel()
 	var list []string
 	for _, arm := range slices.Sorted(maps.Keys(i.Arms)) {
-		for _, c := range i.fleet.Clients {
+		for _, c := range i.fleet.Clients[:min(len(i.fleet.Clients), mostLooked)] {
 			if p, err := c.Path(ctx, i.Arms[arm].server); err == nil { // else it is unknown
 				list = append(list, fmt.Sprintf("%d (segments of %d)", p.MTU, p.Segment))
 			}

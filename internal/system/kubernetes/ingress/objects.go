@@ -133,7 +133,7 @@ func (i *instance) makeBackEnds(ctx context.Context, s *site, name, mark string)
 	meta := i.meta(name, name)
 	pod := i.pod(name, s.image, "", "serve", "-address", fmt.Sprintf(":%d", s.port), "-mark", s.mark+mark, "-size", fmt.Sprint(s.size), "-time", s.took.String(), "-at-once", fmt.Sprint(s.atOnce))
 	pod.Labels[labelKind] = partBackEnd
-	pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{PeriodSeconds: 5, ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt(s.port)}}}
+	pod.Spec.Containers[0].ReadinessProbe = &corev1.Probe{PeriodSeconds: 5, ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(int32(s.port))}}}
 	pod.Spec.HostNetwork = s.via == viaHost
 	if pod.Spec.HostNetwork { // which no other pod of a node may have
 		pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: int32(s.port), HostPort: int32(s.port)}}
