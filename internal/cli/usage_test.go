@@ -492,7 +492,7 @@ func TestAClosedPipeHasOneExitCode(t *testing.T) {
 			}
 			read.Close()
 			signals := make(chan os.Signal, 4)
-			p := process.Process{Args: args, Env: func(string) string { return "" }, Stdin: strings.NewReader(""), Stdout: write, Signals: signals}
+			p := process.Process{Args: args, LookupEnv: func(string) (string, bool) { return "", false }, Stdin: strings.NewReader(""), Stdout: write, Signals: signals}
 			p.Stderr = write
 			p.WatchPipes(signals)
 			if code := cli.Main(p); code != process.CodeOf(syscall.SIGPIPE) {

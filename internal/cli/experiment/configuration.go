@@ -74,7 +74,7 @@ func (x *experimentCommand) variables(p *process.Process, w *workload.Workload) 
 		return process.Usagef("", "%w", err)
 	}
 	if x.plan.Kind == plan.Sweep && len(x.plan.Axis.Levels) == 0 {
-		c.Stages()
+		c.Stages(nil)
 		for i := range c.Jobs {
 			x.plan.Axis.Levels = append(x.plan.Axis.Levels, float64(i+1))
 		}
@@ -106,7 +106,7 @@ func underParams(err error) error {
 func (f *experimentFlags) values(p *process.Process, w *workload.Workload) (map[string]string, error) {
 	values := make(map[string]string)
 	for _, param := range w.Params {
-		if text := p.Env(param.Name); text != "" {
+		if text, set := p.LookupEnv(param.Name); set { // also an empty one, as there
 			values[param.Name] = text
 		}
 	}

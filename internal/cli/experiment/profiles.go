@@ -36,7 +36,7 @@ func (r *runner) found(ctx context.Context, dir record.Dir, of documents.Configu
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	var spans []documents.Span
-	c.Stages()
+	c.Stages(nil)
 	for _, s := range store.Built.Steps {
 		i := int(s.Level) - 1
 		if i < 0 || i >= len(c.Jobs) {

@@ -43,7 +43,7 @@ type Process struct {
 	Args       []string // without the program's name
 	Name       string   // that it was called by, perhaps with a path
 	Executable string   // path of this program, to start components with
-	Env        func(key string) string
+	LookupEnv  func(key string) (value string, set bool)
 	Stdin      io.Reader
 	Stdout     io.Writer
 	Signals    <-chan os.Signal // those that end the program, as they arrive
@@ -66,6 +66,12 @@ type Process struct {
 	Prefer func(exact bool) (how string, undo func())
 
 	unread *atomic.Bool // see WatchPipes
+}
+
+// Env returns a variable of the environment, "" if it is not set.
+func (p *Process) Env(key string) string {
+	value, _ := p.LookupEnv(key)
+	return value
 }
 
 // OSProcess returns the process that the program really runs in.
@@ -92,7 +98,7 @@ func OSProcess() Process {
 		Args:           os.Args[1:],
 		Name:           os.Args[0],
 		Executable:     executable,
-		Env:            os.Getenv,
+		LookupEnv:      os.LookupEnv,
 		Stdin:          os.Stdin,
 		Stdout:         os.Stdout,
 		Signals:        signals,

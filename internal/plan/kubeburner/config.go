@@ -177,6 +177,7 @@ const (
 	AfterCleanup    = "afterCleanup"  // of a job with gc, after the run's removal
 	BeforeGC        = "beforeGC"      // of what earlier runs have left
 	AfterGC         = "afterGC"
+	HealthCheck     = "healthCheckScript" // of an incrementalLoad, once a stage is ready; a failure ends the run
 )
 
 // Hook is a command to run at some moment of a job.

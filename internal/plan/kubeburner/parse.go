@@ -8,6 +8,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"text/template/parse"
 
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
@@ -120,6 +121,12 @@ func (c *Config) Templates(fsys fs.FS) ([][]*Template, error) {
 	for i := range c.Jobs {
 		all[i] = make([]*Template, len(c.Jobs[i].Objects))
 		options.MissingKeysAsZero = c.Jobs[i].DefaultMissingKeysWithZero
+		if l := c.Jobs[i].IncrementalLoad; l != nil && l.HealthCheckScript != "" {
+			script, _, _ := strings.Cut(strings.TrimSpace(l.HealthCheckScript), " ")
+			if _, err := readFile(fsys, script); err != nil {
+				fail(strictyaml.Index("jobs", i)+".incrementalLoad.healthCheckScript", err)
+			}
+		}
 		for k, o := range c.Jobs[i].Objects {
 			if o.ObjectTemplate == "" {
 				continue

@@ -1,6 +1,9 @@
 package kubeburner
 
-import "math"
+import (
+	"math"
+	"strings"
+)
 
 // mostStages bounds the steps of one incrementalLoad.
 const mostStages = 1000
@@ -33,13 +36,20 @@ func (l *IncrementalLoad) levels() (list []int) {
 	}
 }
 
-// Stages makes a job of each step of an incrementalLoad: it has the iterations from From on. Documents and labels know
-// them as one job.
-func (c *Config) Stages() {
+// Stages makes a job of each step of an incrementalLoad: it has the iterations from From on, and the last one churns.
+// Documents and labels know them as one job. It returns the templates of all jobs, of which of has those before; nil
+// has none.
+func (c *Config) Stages(of [][]*Template) (templates [][]*Template) {
 	var jobs []Job
-	for _, j := range c.Jobs {
-		if j.IncrementalLoad == nil {
+	for i, j := range c.Jobs {
+		add := func(j Job) {
 			jobs = append(jobs, j)
+			if of != nil {
+				templates = append(templates, of[i])
+			}
+		}
+		if j.IncrementalLoad == nil {
+			add(j)
 			continue
 		}
 		levels, from := j.IncrementalLoad.levels(), 0
@@ -48,7 +58,10 @@ func (c *Config) Stages() {
 			s.IncrementalLoad, s.From, s.JobIterations, s.Hooks = nil, from, to, nil
 			last := i == len(levels)-1
 			if from = to; !last {
-				s.JobPause = j.IncrementalLoad.StepDelay
+				s.JobPause, s.ChurnConfig = j.IncrementalLoad.StepDelay, ChurnConfig{}
+			}
+			if script := strings.Fields(j.IncrementalLoad.HealthCheckScript); len(script) > 0 {
+				s.Hooks = append(s.Hooks, Hook{Cmd: append([]string{"/bin/sh"}, script...), When: HealthCheck})
 			}
 			for _, h := range j.Hooks {
 				first := h.When == BeforeJob || h.When == BeforeGC || h.When == AfterGC
@@ -56,8 +69,9 @@ func (c *Config) Stages() {
 					s.Hooks = append(s.Hooks, h)
 				}
 			}
-			jobs = append(jobs, s)
+			add(s)
 		}
 	}
 	c.Jobs = jobs
+	return templates
 }

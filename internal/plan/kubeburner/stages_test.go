@@ -36,17 +36,26 @@ func TestLevels(t *testing.T) {
 func TestStages(t *testing.T) {
 	hook := func(when string) Hook { return Hook{Cmd: []string{"x"}, When: when} }
 	c := &Config{Jobs: []Job{{Name: "a"}, {Name: "b", JobIterations: 7, JobPause: time.Second, Hooks: []Hook{hook(BeforeJob), hook(OnEachIteration), hook(AfterJob)},
-		IncrementalLoad: &IncrementalLoad{StartIterations: 1, TotalIterations: 3, StepDelay: time.Minute, Pattern: LoadPattern{Linear: LinearPattern{StepSize: 1}}}}}}
-	c.Stages()
+		ChurnConfig:     ChurnConfig{Cycles: 2},
+		IncrementalLoad: &IncrementalLoad{StartIterations: 1, TotalIterations: 3, StepDelay: time.Minute, HealthCheckScript: "check.sh  -v", Pattern: LoadPattern{Linear: LinearPattern{StepSize: 1}}}}, {Name: "c"}}}
+	first, second, third := []*Template{}, []*Template{nil}, []*Template{nil, nil}
+	templates := c.Stages([][]*Template{first, second, third})
 	got := ""
-	for _, j := range c.Jobs {
-		got += fmt.Sprint(j.Name, " ", j.From, "-", j.JobIterations, " ", j.JobPause)
+	for i, j := range c.Jobs {
+		got += fmt.Sprint(j.Name, " ", len(templates[i]), " ", j.From, "-", j.JobIterations, " ", j.JobPause, " ", j.ChurnConfig.Cycles)
 		for _, h := range j.Hooks {
-			got += " " + h.When
+			if got += " " + h.When; h.When == HealthCheck {
+				got += fmt.Sprint(h.Cmd)
+			}
 		}
 		got += "\n"
 	}
-	if want := "a 0-0 0s\nb 0-1 1m0s beforeJobExecution onEachIteration\nb 1-2 1m0s onEachIteration\nb 2-3 1s onEachIteration afterJobExecution\n"; got != want {
+	if want := `a 0 0-0 0s 0
+b 1 0-1 1m0s 0 healthCheckScript[/bin/sh check.sh -v] beforeJobExecution onEachIteration
+b 1 1-2 1m0s 0 healthCheckScript[/bin/sh check.sh -v] onEachIteration
+b 1 2-3 1s 2 healthCheckScript[/bin/sh check.sh -v] onEachIteration afterJobExecution
+c 2 0-0 0s 0
+`; got != want {
 		t.Errorf("%s", got)
 	}
 }

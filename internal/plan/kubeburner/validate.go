@@ -301,10 +301,6 @@ func (u *served) job(path string, j *Job) {
 	u.takes(creates && j.ExecutionMode == Sequential, path+".executionMode", "it is of jobs that work on objects: a create job makes its own side by side, by its qps")
 	u.takes(!creates && !u.At.Has(path+".qps"), path, "it states no qps, and makes 5 requests a second")
 	u.takes(j.ObjectWait && (creates || j.ExecutionMode != Sequential), path+".objectWait", "it is of jobs that work on objects in the mode sequential")
-	if l := j.IncrementalLoad; l != nil {
-		u.refuses(j.ChurnConfig.On(), path+".incrementalLoad", "a job that is raised in steps does not churn", "take out one of both")
-		u.refuses(l.HealthCheckScript != "", path+".incrementalLoad.healthCheckScript", "no script is run", "a hook is: afterJobExecution")
-	}
 	u.takes(!j.WaitWhenFinished && j.JobType != Delete, path+".waitWhenFinished", "each job is waited for")
 	u.takes(creates && !j.WaitForDeletion, path+".waitForDeletion", "the removal at the end is always waited for")
 	u.takes(j.MetricsAggregate, path+".metricsAggregate", "each job has metrics of its own")

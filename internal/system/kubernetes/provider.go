@@ -456,9 +456,7 @@ func variantOf(r system.Request, given, filled map[string]string) (v prepared.Va
 	if v.Config, err = r.Workload.Config(params, r.UUID); err != nil {
 		return v, system.Mistakef("", "%w", err)
 	}
-	if asItStands(r) {
-		v.Config.Stages()
-	} else if i := slices.IndexFunc(v.Config.Jobs, func(j kubeburner.Job) bool { return j.IncrementalLoad != nil }); i >= 0 {
+	if i := slices.IndexFunc(v.Config.Jobs, func(j kubeburner.Job) bool { return j.IncrementalLoad != nil }); i >= 0 && !asItStands(r) {
 		return v, system.Mistakef("plimsoll run FILE runs it; along another axis it is raised by the axis: take it out", "job %s: incrementalLoad raises the job in steps of its own", v.Config.Jobs[i].Name)
 	}
 	if refused, _ := kubeburner.Served(v.Config); len(refused) > 0 {
@@ -475,6 +473,7 @@ func variantOf(r system.Request, given, filled map[string]string) (v prepared.Va
 	if v.Templates, err = v.Config.Templates(r.Workload.Files()); err != nil {
 		return v, system.Mistakef("", "%w", err)
 	}
+	v.Templates = v.Config.Stages(v.Templates)
 	if r.ToRead {
 		return v, nil
 	}

@@ -45,14 +45,12 @@ func InMemory(t *testing.T, env map[string]string, args ...string) process.Proce
 	return process.Process{
 		Args:       args,
 		Executable: filepath.Join(state, "no-such-program"),
-		Env: func(key string) string {
-			if v, ok := env[key]; ok {
-				return v
+		LookupEnv: func(key string) (string, bool) {
+			v, ok := env[key]
+			if !ok && key == "XDG_STATE_HOME" {
+				return state, true
 			}
-			if key == "XDG_STATE_HOME" {
-				return state
-			}
-			return ""
+			return v, ok
 		},
 		Stdin: strings.NewReader(""), Stdout: io.Discard,
 		Console: screen.Console{Stderr: io.Discard, Width: func() int { return 0 }, Now: time.Now},

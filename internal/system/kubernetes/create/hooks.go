@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
 
@@ -49,7 +51,9 @@ func Commands(c *kubeburner.Config) (list []string) {
 			if h.Background {
 				text += ", in the background"
 			}
-			list = append(list, text+")")
+			if text += ")"; !slices.Contains(list, text) { // stages of a load share them
+				list = append(list, text)
+			}
 		}
 	}
 	return list
@@ -219,6 +223,9 @@ func (x *Script) hook(ctx context.Context, job int, when string) error {
 	err := x.sender.Hooks.Stage(ctx, j, when)
 	if failed, is := errors.AsType[*unmetError](err); is {
 		x.noted("run", j, when, record.Slot{Outcome: record.SlotFailed, Error: failed.what})
+		if when == kubeburner.HealthCheck {
+			return &system.CutError{Err: fmt.Errorf("job %s is not raised beyond %d iterations: %w", j.Name, j.JobIterations, err)}
+		}
 		return nil
 	}
 	return err
@@ -281,6 +288,9 @@ func (x *Script) made(ctx context.Context) error {
 		if err := x.awaitDone(ctx); err != nil {
 			return err
 		}
+	}
+	if err := x.hook(ctx, x.inJob, kubeburner.HealthCheck); err != nil {
+		return err
 	}
 	return x.hook(ctx, x.inJob, kubeburner.AfterJob)
 }

@@ -289,6 +289,12 @@ func (x *Script) end(ctx context.Context) error {
 	}
 	if job.ChurnConfig.On() && !x.present.again {
 		x.churn = &churning{of: *x.present, job: job}
+		if job.From > 0 { // the iterations of earlier stages churn, too
+			x.churn.of.slots = nil
+			for s := range job.Slots(0, job.JobIterations) {
+				x.churn.of.slots = append(x.churn.of.slots, PlannedSlot{Slot: s, maker: x.pacing.makers[x.present.job][s.Object]})
+			}
+		}
 		if d := job.ChurnConfig.Duration; d > 0 {
 			x.churn.until = x.sender.Clock.Now() + record.MicrosOf(d)
 		}

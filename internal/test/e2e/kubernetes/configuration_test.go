@@ -587,22 +587,38 @@ func TestStagesOfALoad(t *testing.T) {
   qps: 500
   burst: 10
   namespace: raised
-  incrementalLoad: {startIterations: 1, totalIterations: 5, stepDelay: 10ms, pattern: {type: linear, linear: {stepSize: 3}}}
+  incrementalLoad: {startIterations: 1, totalIterations: 5, stepDelay: 10ms, healthCheckScript: "check.sh {{ get . "MOST" }}", pattern: {type: linear, linear: {stepSize: 3}}}
+  churnConfig: {cycles: 1, percent: 100, mode: objects}
   objects: [{objectTemplate: templates/pod.yml, replicas: 2, inputVars: {n: 1}}, {objectTemplate: templates/deployment.yml, inputVars: {pods: 1}, waitOptions: {forCondition: Available}}]
-`})
-	if got := p.Run(t, "run", "stages.yml", "--dry-run"); !strings.Contains(got.Stdout, "along jobs: 1 2 3 4 jobs") || !strings.Contains(got.Stdout, "5 namespaces, raised-0 to raised-4; 10 Pods; 5 Deployments") {
+`, "check.sh": "echo checked >> checks\nexec test $(wc -l < checks) -lt ${1:-9}\n"})
+	if got := p.Run(t, "run", "stages.yml", "--dry-run"); !strings.Contains(got.Stdout, "along jobs: 1 2 3 4 jobs") || !strings.Contains(got.Stdout, "5 namespaces, raised-0 to raised-4; 10 Pods; 5 Deployments") ||
+		strings.Count(got.Stdout, "/bin/sh check.sh (healthCheckScript of job raised)") != 1 {
 		t.Errorf("%+v", got)
 	}
-	got := p.RunTo(t, "r", "run", "stages.yml", "--lab", p.Lab)
+	if got := p.Run(t, "run", "stages.yml", "--lab", p.Lab, "--yes"); got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "--hooks") {
+		t.Errorf("%+v", got)
+	}
+	got := p.RunTo(t, "r", "run", "stages.yml", "--lab", p.Lab, "--hooks")
 	r := p.Result(t, "r")
 	if got.Code != process.ExitPass && got.Code != process.ExitInvalid || len(r.Steps) != 4 { // beside other tests
 		t.Fatalf("%+v", got)
 	}
-	for i, want := range []struct{ requests, pods int }{{1, 1}, {3, 4}, {9, 13}, {3, 16}} {
+	// All iterations churn after the last stage: two lists, 15 objects that are deleted and made again.
+	for i, want := range []struct{ requests, pods int }{{1, 1}, {3, 4}, {9, 13}, {3 + 2*15, 16}} {
 		s := r.Steps[i]
 		if s.APIRequests.N != want.requests || s.APIRequests.Failed != 0 || s.Objects.Intended != want.pods || s.Objects.Ready != want.pods {
 			t.Errorf("step %d: %d requests, %d failed, %d of %d pods ready; want %+v", i+1, s.APIRequests.N, s.APIRequests.Failed, s.Objects.Ready, s.Objects.Intended, want)
 		}
+	}
+	os.Remove(filepath.Join(p.Dir, "checks"))
+	got = p.RunTo(t, "failed", "run", "stages.yml", "--lab", p.Lab, "--hooks", "--set", "MOST=2")
+	if r := p.Result(t, "failed"); got.Code != process.ExitFail || len(r.Steps) != 3 || r.Steps[1].Verdict == slo.Fail || r.Steps[2].Verdict != slo.Fail ||
+		!strings.Contains(got.Stdout+got.Stderr, "job raised is not raised beyond 4 iterations") || !r.Cleanup.Done {
+		t.Errorf("%+v, %d steps", got, len(r.Steps))
+	}
+	os.Remove(filepath.Join(p.Dir, "check.sh"))
+	if got := p.Run(t, "run", "stages.yml", "--dry-run"); got.Code != process.ExitUsage || !strings.Contains(got.Stderr, `stages.yml:7: jobs[1].incrementalLoad.healthCheckScript: file "check.sh" does not exist`) {
+		t.Errorf("%+v", got)
 	}
 	if got := p.Run(t, "sweep", "./stages.yml", "--levels", "1", "--dry-run"); got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "job raised: incrementalLoad") {
 		t.Errorf("%+v", got)
