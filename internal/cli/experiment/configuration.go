@@ -29,6 +29,13 @@ func (x *experimentCommand) variables(p *process.Process, w *workload.Workload) 
 		}
 		return nil
 	}
+	axis, err := w.Axis(x.plan.Axis.Name)
+	if err != nil {
+		return nil // Validate reports it
+	}
+	if value, both := x.plan.Params[axis.Sets]; both && axis.Sets != "" {
+		return process.Usagef("leave --set out, or give --axis iterations", "--set %s=%s: a level of the axis %s is its value", axis.Sets, value, axis.Name)
+	}
 	if x.file == "" {
 		values, err := x.flags.values(p, w)
 		if err != nil {
@@ -52,7 +59,7 @@ func (x *experimentCommand) variables(p *process.Process, w *workload.Workload) 
 			given[v.Key] = v.Value[0]
 		}
 	}
-	params, err := w.Resolve(given)
+	params, err := w.Resolve(w.At(x.plan.Axis.Name, x.plan.Certain(), given))
 	if err != nil {
 		return x.planError(underParams(err))
 	}

@@ -18,7 +18,7 @@ import (
 var settingName = regexp.MustCompile(`^(global|jobs|metricsEndpoints)\.`)
 
 // IsSetting reports whether a name of user data sets a value of the configuration, and is not a variable of its
-// template.
+// template. Of a list, last stands for the last entry, and all for each.
 func IsSetting(name string) bool { return settingName.MatchString(name) }
 
 // set puts the settings among user data into the configuration, as kube-burner's --set does.
@@ -61,6 +61,17 @@ func (c *Config) setOne(name string, value any) error {
 			}
 			at, path = field, strictyaml.Key(path, key)
 		case reflect.Slice:
+			if key == "all" {
+				for n := range at.Len() {
+					if err := c.setOne(strings.Join(slices.Concat(keys[:i], []string{strconv.Itoa(n)}, keys[i+1:]), "."), value); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			if key == "last" {
+				key = strconv.Itoa(at.Len() - 1)
+			}
 			n, err := strconv.Atoi(key)
 			if err != nil || n < 0 || n >= at.Len() {
 				return fmt.Errorf("the configuration has %d of %s, counted from 0, and not %q", at.Len(), strings.Join(keys[:i], "."), key)

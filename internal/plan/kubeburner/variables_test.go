@@ -73,6 +73,7 @@ func TestSettings(t *testing.T) {
 		{"jobs.0.churnConfig.cycles", int64(4), func(c *Config) any { return c.Jobs[0].ChurnConfig.Cycles }, 4},
 		{"jobs.0.objects.0.inputVars.n", int64(5), func(c *Config) any { return c.Jobs[0].Objects[0].InputVars["n"] }, 5},
 		{"jobs.0.namespaceLabels.a.b/c", "d", func(c *Config) any { return c.Jobs[0].NamespaceLabels["a.b/c"] }, "d"},
+		{"jobs.last.objects.all.replicas", int64(7), func(c *Config) any { return c.Jobs[0].Objects[0].Replicas }, 7},
 		{"global.gc", true, func(c *Config) any { return c.Global.GC }, true},
 	} {
 		c, err := parse(tt.name, tt.value)

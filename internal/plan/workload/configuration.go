@@ -17,6 +17,11 @@ import (
 // AxisJobs names the axis of a configuration's jobs: each level runs all jobs up to one of them.
 const AxisJobs = "jobs"
 
+// AxisSettings names the axes along which a level is the value of a parameter of a configuration, which runs whole.
+const AxisSettings = "settings"
+
+const setsVariable = "set:" // begins the names of axes of variables
+
 // OfConfiguration makes a workload of a configuration in kube-burner's format. The template's variables
 // become parameters of type YAML. Mistakes in the template are a *strictyaml.Error.
 func OfConfiguration(dir fs.FS, file string, target Target) (*Workload, error) {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -147,6 +148,7 @@ type Axis struct {
 	WarmUp     time.Duration `yaml:"warmUp"`  // sets for how long no request of a stream counts; default 5 s
 	Primary    string        `yaml:"primary"` // replaces that of the workload
 	Sweep      Levels        `yaml:"sweep"`   // holds the defaults of a sweep
+	Sets       string        `yaml:"-"`       // names the parameter of a configuration whose value a level is, "" for none
 }
 
 // Levels holds the levels of a sweep and their repetitions; 0 stands for one.
@@ -301,7 +303,28 @@ func (w *Workload) Axis(name string) (Axis, error) {
 	if name == "" {
 		return w.Axes[0], nil
 	}
+	if variable, ok := strings.CutPrefix(name, setsVariable); ok && w.AsItIs {
+		a := Axis{Name: name, Means: AxisSettings, Unit: variable, Help: "value of " + variable + ", each level from empty", Loop: Closed, Default: Range{From: 1, Step: 1, Max: 100_000, Resolution: 1}, Sets: variable}
+		_, err := w.Param(variable)
+		return a, err
+	}
 	return find(w.Axes, "axis of "+w.Name, name, func(a Axis) string { return a.Name })
+}
+
+// At returns the parameters of a level: those given, and on an axis that sets one its value. Level 0 stands for the one
+// where a search begins.
+func (w *Workload) At(axis string, level float64, given map[string]string) map[string]string {
+	a, err := w.Axis(axis)
+	if err != nil || a.Sets == "" {
+		return given
+	}
+	at := map[string]string{a.Sets: strconv.FormatFloat(cmp.Or(level, a.Default.From), 'f', -1, 64)}
+	for name, value := range given {
+		if name != a.Sets {
+			at[name] = value
+		}
+	}
+	return at
 }
 
 // TargetAxis returns the target's axis for an axis of the workload.

@@ -404,3 +404,33 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// A level of an axis that sets a parameter is its value, whatever was given for it.
+func TestLevelsThatAreValues(t *testing.T) {
+	files := fstest.MapFS{"c.yml": {Data: []byte("jobs: [{name: a, jobIterations: {{ .N }}}]\n")}}
+	of := Target{Name: "things", Axes: map[string]TargetAxis{AxisSettings: {}}, ConfigurationAxes: []Axis{{Name: "qps", Means: AxisSettings, Sets: "jobs.last.qps", Default: Range{From: 4}}, {Name: "plain"}}}
+	w, err := OfConfiguration(files, "c.yml", of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	given := map[string]string{"N": "3", "jobs.0.qps": "1"}
+	for _, tt := range []struct {
+		axis  string
+		level float64
+		want  string
+	}{
+		{"plain", 7, "map[N:3 jobs.0.qps:1]"},
+		{"qps", 2.5, "map[N:3 jobs.0.qps:1 jobs.last.qps:2.5]"},
+		{"qps", 0, "map[N:3 jobs.0.qps:1 jobs.last.qps:4]"}, // a search begins there
+		{"set:N", 1e6, "map[N:1000000 jobs.0.qps:1]"},
+		{"set:jobs.0.qps", 9, "map[N:3 jobs.0.qps:9]"},
+		{"set:M", 9, "map[N:3 jobs.0.qps:1]"}, // Validate refuses the axis
+	} {
+		if got := fmt.Sprint(w.At(tt.axis, tt.level, given)); got != tt.want {
+			t.Errorf("%s at %v: %s, want %s", tt.axis, tt.level, got, tt.want)
+		}
+	}
+	if _, err := w.Axis("set:M"); err == nil {
+		t.Error("a variable that the configuration has not")
+	}
+}

@@ -63,7 +63,8 @@ func axes() map[string]axis {
 			plan:    func(r *raising) (create.Raising, error) { return r.population.PlanIterations(r.whole()), nil },
 			reached: func(r *raising) float64 { return float64(r.population.Iterations) },
 		},
-		observe.AxisJobs: {plan: func(r *raising) (create.Raising, error) { return r.population.PlanJobs(r.whole()) }, reached: asked},
+		observe.AxisSettings: {plan: func(r *raising) (create.Raising, error) { return r.population.PlanJobs(r.population.All()) }, reached: asked},
+		observe.AxisJobs:     {plan: func(r *raising) (create.Raising, error) { return r.population.PlanJobs(r.whole()) }, reached: asked},
 		observe.AxisBulk: {
 			plan:    func(r *raising) (create.Raising, error) { return r.population.Plan(r.population.Whole()) },
 			reached: asked, atOnce: true,

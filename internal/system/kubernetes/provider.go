@@ -179,9 +179,10 @@ func checked(r system.Request, t *Settings, machines *virt.Machines) error {
 	return nil
 }
 
-// asItStands reports whether a configuration's jobs are the levels, each with the iterations that it states.
+// asItStands reports whether each job of a configuration has the iterations that it states.
 func asItStands(r system.Request) bool {
-	return r.Workload.AsItIs && r.Plan.Axis.Name == workload.AxisJobs
+	axis, err := r.Workload.Axis(r.Plan.Axis.Name)
+	return err == nil && r.Workload.AsItIs && (axis.Means == workload.AxisJobs || axis.Sets != "")
 }
 
 // whole reports whether a run makes all iterations of a job: of a workload as it stands, or not the last.
@@ -448,7 +449,7 @@ func variantOf(r system.Request, given, filled map[string]string) (v prepared.Va
 		return v, nil
 	}
 	t := settingsOf(r.Plan)
-	params, err := r.Workload.Resolve(t.fill(r.Workload, given, filled))
+	params, err := r.Workload.Resolve(r.Workload.At(r.Plan.Axis.Name, r.Plan.Certain(), t.fill(r.Workload, given, filled)))
 	if err != nil {
 		return v, system.Mistakef("", "%w", err)
 	}

@@ -88,6 +88,20 @@ func (s *session) load() prepared.Workload {
 	return l
 }
 
+// at returns the variant of an arm at a level that is the value of a parameter.
+func (s *session) at(level system.Level) (v prepared.Variant, err error) {
+	r, p := s.Request, *s.Plan
+	p.Axis.Level, p.Axis.Levels, p.Axis.Search = &level.Value, nil, nil
+	r.Plan = &p
+	err = r.EachArm(func(arm string, given map[string]string) (err error) {
+		if arm == level.Arm {
+			v, err = variantOf(r, given, nil)
+		}
+		return err
+	})
+	return v, err
+}
+
 // keepApart keeps this program off a real node's processors, as far as others are left, until release.
 func keepApart(l *lab.Lab) (release func()) {
 	if l == nil {
@@ -109,7 +123,7 @@ func (t *Target) refuse(level system.Level) error {
 		load = arm
 	}
 	objects := int(level.Value) * t.population.PerIteration()
-	if t.Load.Axis == observe.AxisBulk {
+	if t.Load.Axis == observe.AxisBulk || t.Load.Axis == observe.AxisSettings {
 		objects = t.population.Whole()
 	}
 	return t.session.machines.Refuse(t.session.lab.Spec(), level, objects, load.Params)

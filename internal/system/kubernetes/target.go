@@ -37,6 +37,7 @@ type Target struct {
 	*prepared.Run
 	session    *session
 	arms       map[string]*create.Rendering
+	render     func(prepared.Variant) (*create.Rendering, error)
 	population create.Population
 	holdings   *create.Holdings
 	sender     *create.Sender
@@ -78,11 +79,14 @@ func (s *session) openTarget(ctx context.Context, load prepared.Workload, rec sy
 			return nil, err
 		}
 	}
-	if t.population.Rendering, err = create.Render(load.Variant, ids, mapper, load.Objects, load.Beside, nodes); err != nil {
+	t.render = func(v prepared.Variant) (*create.Rendering, error) {
+		return create.Render(v, ids, mapper, load.Objects, load.Beside, nodes)
+	}
+	if t.population.Rendering, err = t.render(load.Variant); err != nil {
 		return nil, err
 	}
 	for name, v := range load.Arms {
-		if t.arms[name], err = create.Render(v, ids, mapper, load.Objects, load.Beside, nodes); err != nil {
+		if t.arms[name], err = t.render(v); err != nil {
 			return nil, fmt.Errorf("arm %s: %w", name, err)
 		}
 	}
@@ -260,11 +264,20 @@ func (t *Target) Raise(ctx context.Context, level system.Level) (system.Batch, e
 	if (t.Load.Axis == observe.AxisRate) != (level.Span > 0) {
 		return system.Batch{}, fmt.Errorf("axis %s: a level has a span of %v, and only arrivals have one", t.Load.Axis, level.Span)
 	}
+	if t.Load.Axis == observe.AxisSettings {
+		v, err := t.session.at(level)
+		if err != nil {
+			return system.Batch{}, err
+		}
+		if t.population.Rendering, err = t.render(v); err != nil {
+			return system.Batch{}, err
+		}
+	}
 	if err := t.refuse(level); err != nil {
 		return system.Batch{}, err
 	}
 	defer t.putDurations(ctx) // the load does not include its preparation
-	if arm, ok := t.arms[level.Arm]; ok {
+	if arm, ok := t.arms[level.Arm]; ok && t.Load.Axis != observe.AxisSettings {
 		if t.population.Units > 0 {
 			return system.Batch{}, fmt.Errorf("arm %s begins while another's pods are in place", level.Arm)
 		}

@@ -260,6 +260,9 @@ func (p *Population) PlanIterations(want int) Raising {
 	return r.grouped()
 }
 
+// All returns the number of jobs, for PlanJobs.
+func (p *Population) All() int { return len(p.config.Jobs) }
+
 // PlanJobs lists the slots of the jobs up to number want, from 1, that were not made yet, each whole.
 func (p *Population) PlanJobs(want int) (r Raising, err error) {
 	if n := len(p.config.Jobs); want > n {

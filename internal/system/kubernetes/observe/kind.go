@@ -86,6 +86,7 @@ const (
 	AxisIterations  = "iterations"      // closed: iterations of the last job, each level from empty
 	AxisJobs        = workload.AxisJobs // closed: jobs of the configuration, each whole
 	AxisBulk        = "bulk"            // closed: objects requested at once, of a fixed total
+	AxisSettings    = workload.AxisSettings
 )
 
 // Declare returns the declaration of a cluster as a target.
@@ -95,12 +96,14 @@ func Declare() workload.Target {
 		Axes: map[string]workload.TargetAxis{
 			AxisPodsPerNode: {Loop: workload.Closed}, AxisRate: {Loop: workload.Open},
 			AxisObjects: {Loop: workload.Closed}, AxisAllAtOnce: {Loop: workload.Closed}, AxisAtOnce: {Loop: workload.Closed, Whole: true}, AxisBulk: {Loop: workload.Closed, Whole: true},
-			AxisIterations: {Loop: workload.Closed, Whole: true}, AxisJobs: {Loop: workload.Closed},
+			AxisIterations: {Loop: workload.Closed, Whole: true}, AxisJobs: {Loop: workload.Closed}, AxisSettings: {Loop: workload.Closed, Whole: true},
 		},
 		ConfigurationAxes: []workload.Axis{
 			{Name: AxisIterations, Unit: "iterations", Help: "iterations of the last job, each level from empty", Default: workload.Range{From: 10, Step: 10, Max: 100_000}},
 			{Name: AxisJobs, Unit: "jobs", Help: "jobs that are made, each whole and in their order", Default: workload.Range{From: 1, Step: 1, Max: 1000}},
 			{Name: AxisPodsPerNode, Unit: "pods/node", Help: "average number of pods on each node, raised by iterations of the last job", Default: workload.Range{From: 50, Step: 50, Max: 500}},
+			{Name: AxisObjects, Means: AxisSettings, Sets: "jobs.last.objects.all.replicas", Unit: "replicas", Help: "replicas of each object of the last job, each level from empty", Default: workload.Range{From: 10, Step: 10, Max: 100_000}},
+			{Name: "qps", Means: AxisSettings, Sets: "jobs.last.qps", Unit: "requests/s", Help: "rate of the last job, each level from empty", Default: workload.Range{From: 10, Step: 10, Max: 10_000}},
 		},
 		Takes: map[string]string{
 			"scrape": "", "max-series": "", "normal-events": "",

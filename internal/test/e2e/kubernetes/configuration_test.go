@@ -487,6 +487,46 @@ func TestIterationsOfAConfiguration(t *testing.T) {
 	}
 }
 
+// A level is the value of a setting or a variable: replicas or rate of the last job, or what the template makes of it.
+func TestSettingsOfAConfiguration(t *testing.T) {
+	t.Parallel()
+	p := suite.Lab(t, e2e.SmallLab()...) // 45 places
+	writeFiles(t, p.Dir, kubeBurner)
+	p.Env = append(p.Env, "TEAM=x")
+	for _, tt := range []struct {
+		args string
+		pods []int // of each step
+	}{
+		{"--axis set:ITERATIONS --levels 1,3", []int{4, 8}},
+		{"--axis set:jobs.1.objects.0.inputVars.pods --levels 1,4 --set ITERATIONS=2", []int{4, 10}},
+		{"--axis objects --levels 1,5 --set ITERATIONS=1", []int{3, 7}},
+		{"--axis objects --levels 43,44 --set ITERATIONS=1", []int{45, 45}},
+		{"--axis qps --levels 5,50 --set ITERATIONS=1", []int{4, 4}},
+	} {
+		got := p.RunTo(t, tt.args, append(strings.Fields("sweep ./mixed.yml --lab "+p.Lab+" --hold 200ms"), strings.Fields(tt.args)...)...)
+		var ready []int
+		for _, s := range p.Result(t, tt.args).Steps {
+			ready = append(ready, s.Objects.Ready)
+		}
+		if !slices.Equal(ready, tt.pods) {
+			t.Errorf("%s: %d pods ready, want %d: %+v", tt.args, ready, tt.pods, got)
+		}
+	}
+	for _, tt := range []struct{ args, says string }{
+		{"--axis set:ITERATION --levels 1", `did you mean "ITERATIONS"?`},
+		{"--axis set:ITERATIONS --levels 1 --set ITERATIONS=2", "a level of the axis set:ITERATIONS is its value"},
+		{"--axis set:jobs.1.qqps --levels 1 --set ITERATIONS=2", `did you mean "qps"?`},
+		{"--axis objects --levels 1.5 --set ITERATIONS=2", "1.5"},
+	} {
+		if got := p.Run(t, append(strings.Fields("sweep ./mixed.yml --dry-run"), strings.Fields(tt.args)...)...); got.Code != process.ExitUsage || !strings.Contains(got.Stderr, tt.says) {
+			t.Errorf("%s: %+v", tt.args, got)
+		}
+	}
+	if got := p.Run(t, strings.Fields("limit ./mixed.yml --dry-run --axis objects --set ITERATIONS=1 --from 20 --max 50")...); !strings.Contains(got.Stdout, "20 Pods") || !strings.Contains(got.Stdout, "replicas") {
+		t.Errorf("%+v", got)
+	}
+}
+
 // Hooks run at their moments on the cluster of the run, once they were allowed; a failed one fails its step.
 func TestHooksOfAConfiguration(t *testing.T) {
 	t.Parallel()
