@@ -213,7 +213,7 @@ func (x *experimentCommand) allowMissing(p *process.Process) error {
 	}
 	for _, v := range w.Params {
 		_, given := values[v.Name]
-		if _, set := x.plan.Params[v.Name]; !given && !set {
+		if _, set := x.plan.Params[v.Name]; !given && !set && v.Default == "" {
 			x.missing = append(x.missing, v.Name)
 		}
 	}

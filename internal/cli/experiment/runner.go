@@ -328,6 +328,15 @@ func (r *runner) brought(ctx context.Context, known []proc.Program, read []strin
 			use("the file %s", filepath.Join(dir, name))
 		}
 	}
+	var values []string
+	for _, v := range r.workload.Params {
+		if _, given := r.plan.Params[v.Name]; r.workload.AsItIs && !given && v.Default != "" {
+			values = append(values, v.Name+"="+v.Default)
+		}
+	}
+	if len(values) > 0 {
+		use("kube-burner-ocp's values, by the name of the file: %s", strings.Join(values, " "))
+	}
 	for _, place := range r.places() {
 		use("the directory %s (documents)", place.Directory)
 		if place.Tarball != "" {

@@ -46,8 +46,16 @@ func OfConfiguration(dir fs.FS, file string, target Target) (*Workload, error) {
 		Goals:   strictyaml.Ordered[[]string]{{Key: "ready", Value: []string{"all " + target.Kind.There, "errors <= 0%"}}},
 		Primary: target.Kind.There + " p50", Hold: time.Second, files: dir,
 	}
+	values, asks := kubeburner.OCP(file)
 	for _, name := range slices.Compact(names) {
-		w.Params = append(w.Params, Param{Name: name, Type: YAML, Help: "variable of the configuration; without a value it is not set"})
+		p := Param{Name: name, Type: YAML, Help: "variable of the configuration; without a value it is not set", Ask: asks[name]}
+		if value, ok := values[name]; ok {
+			if p.Default, err = Written(value); err != nil {
+				return nil, err
+			}
+			p.Help = "variable of the configuration, with kube-burner-ocp's value"
+		}
+		w.Params = append(w.Params, p)
 	}
 	setDefaults(w)
 	return w, nil

@@ -52,6 +52,8 @@ type Param struct {
 	Optional bool     `yaml:"optional" json:"optional,omitempty"` // also allows the empty value
 	// Secret keeps the values from records and the screen; nil goes by the parameter's name.
 	Secret *bool `yaml:"secret" json:"secret,omitempty"`
+	// Ask, if not "", says how users find the value of a variable that they must give.
+	Ask string `yaml:"-" json:"ask,omitempty"`
 }
 
 func (p Param) hides(value string) bool {
@@ -196,7 +198,11 @@ func (w *Workload) Resolve(given map[string]string) (Params, error) {
 	resolved := Params{data: make(map[string]any, len(params))}
 	for _, p := range params {
 		text, ok := given[p.Name]
-		if !ok && p.Type == YAML {
+		if !ok && p.Ask != "" {
+			problems = append(problems, strictyaml.Problem{Path: p.Name, Message: "is missing", Hint: "--set " + p.Name + "=VALUE; " + p.Ask})
+			continue
+		}
+		if !ok && p.Type == YAML && p.Default == "" {
 			continue
 		}
 		if !ok {

@@ -487,6 +487,37 @@ func TestIterationsOfAConfiguration(t *testing.T) {
 	}
 }
 
+// A configuration with the name of one of kube-burner-ocp's has its values, which a dry run lists; a variable that the
+// environment sets to nothing is set.
+func TestKubeBurnerOCP(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	writeFiles(t, dir, kubeBurner)
+	text := "jobs:\n- name: a\n  jobIterations: {{ .JOB_ITERATIONS }}\n  qps: {{ .QPS }}\n  burst: {{ .BURST }}\n  namespace: a\n  churnConfig: {percent: {{ .CHURN_PERCENT }}, mode: {{ .CHURN_MODE }}}\n  objects: [{objectTemplate: templates/pod.yml, inputVars: {n: 1}}]\n"
+	writeFiles(t, dir, map[string]string{"cluster-density-v2.yml": text, "mine.yml": text})
+	for _, tt := range []struct {
+		why, args string
+		env       map[string]string
+		code      int
+		says      []string
+	}{
+		{"its values", "run cluster-density-v2.yml --set JOB_ITERATIONS=7", nil, process.ExitPass, []string{"7 Pods", `kube-burner-ocp's values, by the name of the file: BURST="20" CHURN_MODE=namespaces CHURN_PERCENT=10 QPS="20"`}},
+		{"others go before them", "run cluster-density-v2.yml --set JOB_ITERATIONS=7 --set QPS=3", map[string]string{"BURST": "4", "CHURN_MODE": ""}, process.ExitPass, []string{`by the name of the file: CHURN_PERCENT=10`}},
+		{"what its user gives", "run cluster-density-v2.yml", nil, process.ExitUsage, []string{"JOB_ITERATIONS: is missing", "it is --iterations there"}},
+		{"another name", "run mine.yml --set JOB_ITERATIONS=7", nil, process.ExitUsage, []string{`needs "QPS", which is not set`}},
+		{"another name, and the environment", "run mine.yml --set JOB_ITERATIONS=7", map[string]string{"QPS": "1", "BURST": "1", "CHURN_PERCENT": "1", "CHURN_MODE": ""}, process.ExitPass, []string{"7 Pods"}},
+	} {
+		args := append(strings.Fields(tt.args), "--dry-run")
+		args[1] = filepath.Join(dir, args[1])
+		got := e2e.Command(t, tt.env, args...)
+		for _, text := range tt.says {
+			if got.Code != tt.code || !strings.Contains(got.Stdout+got.Stderr, text) {
+				t.Errorf("%s: %q is not in %+v", tt.why, text, got)
+			}
+		}
+	}
+}
+
 // A level is the value of a setting or a variable: replicas or rate of the last job, or what the template makes of it.
 func TestSettingsOfAConfiguration(t *testing.T) {
 	t.Parallel()
