@@ -258,7 +258,7 @@ type State struct {
 
 // TargetEvent is an event that a component of the target published.
 type TargetEvent struct {
-	Object  string `json:"object"`        // namespace/name of what it is about
+	Object  string `json:"object"`        // namespace/name of what it is about, as Object has it
 	About   string `json:"about"`         // its kind
 	For     string `json:"for,omitempty"` // the slot whose objects it makes, "" for none
 	Type    string `json:"type"`          // Warning, or Normal when asked for

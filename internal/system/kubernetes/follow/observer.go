@@ -75,7 +75,7 @@ func NewObserver(common *prepared.Run, ageing *Ageing, now func() time.Time, map
 		}
 		set.beside()
 		o.beside = append(o.beside, set)
-		o.Followed = together{o.Pods, o.beside}
+		o.Followed = newTogether(o.Pods, o.beside)
 	}
 	o.Actors = newActors(common, o.Followed, o.Nodes, o.canary)
 	return o, nil
@@ -286,7 +286,13 @@ func (o *Observer) event(now record.Micros, e *corev1.Event) {
 		e.Type, e.Message, e.Reason = corev1.EventTypeNormal, e.Reason+": "+e.Message, reasonMeant
 	}
 	name := api.ObjectName(about.Namespace, about.Name)
-	o.EmitAt(now, &record.TargetEvent{Object: name, About: about.Kind, For: o.Pods.SlotOf(about.Kind, name), Type: e.Type, Reason: e.Reason, Message: e.Message, Source: source, Count: count})
+	maker := o.Pods.SlotOf(about.Kind, name)
+	for _, set := range o.beside {
+		if set.of == about.Kind+"/" && !set.spec.Before {
+			name = set.of + name // as the object itself is on record
+		}
+	}
+	o.EmitAt(now, &record.TargetEvent{Object: name, About: about.Kind, For: maker, Type: e.Type, Reason: e.Reason, Message: e.Message, Source: source, Count: count})
 }
 
 const reasonPulled = "Pulled" // reason of a kubelet's event when an image is on its node

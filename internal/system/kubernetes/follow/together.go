@@ -12,7 +12,21 @@ import (
 // together follows pods and the objects beside them. The removal goes by the pods, and by what else was made.
 type together struct {
 	*PodSet
-	beside []*ObjectSet
+	asked []*ObjectSet // the run asks for their objects, and waits for them
+	made  []*ObjectSet // those, and others whose objects come and go with the load
+}
+
+func newTogether(pods *PodSet, beside []*ObjectSet) together {
+	t := together{PodSet: pods}
+	for _, s := range beside {
+		if s.spec.Asked() {
+			t.asked = append(t.asked, s)
+		}
+		if !s.spec.Before {
+			t.made = append(t.made, s)
+		}
+	}
+	return t
 }
 
 // Noun implements Followed.
@@ -21,10 +35,7 @@ func (together) Noun() record.Noun { return record.Noun{One: "object", Many: "ob
 // Progress implements Followed.
 func (t together) Progress() system.Progress {
 	all := t.PodSet.Progress()
-	for _, s := range t.beside {
-		if !s.spec.Asked() {
-			continue
-		}
+	for _, s := range t.asked {
 		p := s.Progress()
 		all.There, all.Arrived, all.Failed, all.Final = all.There+p.There, all.Arrived+p.Arrived, all.Failed+p.Failed, all.Final+p.Final
 		all.Unschedulable, all.Left, all.Moved = all.Unschedulable+p.Unschedulable, all.Left+p.Left, max(all.Moved, p.Moved)
@@ -34,10 +45,8 @@ func (t together) Progress() system.Progress {
 
 // Account implements Followed.
 func (t together) Account(failing bool) (perPlace map[string]int, picked []observe.Failing) {
-	for _, s := range t.beside {
-		if !s.spec.Before {
-			s.Account(false)
-		}
+	for _, s := range t.made {
+		s.Account(false)
 	}
 	return t.PodSet.Account(failing)
 }
@@ -45,10 +54,7 @@ func (t together) Account(failing bool) (perPlace map[string]int, picked []obser
 // Waits implements Followed.
 func (t together) Waits() Waits {
 	all := t.PodSet.Waits()
-	for _, s := range t.beside {
-		if !s.spec.Asked() {
-			continue
-		}
+	for _, s := range t.asked {
 		w := s.Waits()
 		for actor, n := range w.Objects {
 			all.Objects[actor] += n
@@ -64,10 +70,8 @@ func (t together) Waits() Waits {
 // AwaitGone implements Followed.
 func (t together) AwaitGone(ctx context.Context) error {
 	err := t.PodSet.AwaitGone(ctx)
-	for _, s := range t.beside {
-		if s.spec.Asked() {
-			err = errors.Join(err, s.AwaitGone(ctx))
-		}
+	for _, s := range t.asked {
+		err = errors.Join(err, s.AwaitGone(ctx))
 	}
 	return err
 }
@@ -75,9 +79,7 @@ func (t together) AwaitGone(ctx context.Context) error {
 // Forget implements Followed.
 func (t together) Forget() {
 	t.PodSet.Forget()
-	for _, s := range t.beside {
-		if !s.spec.Before {
-			s.Forget()
-		}
+	for _, s := range t.made {
+		s.Forget()
 	}
 }

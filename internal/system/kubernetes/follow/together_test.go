@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -65,9 +66,15 @@ func TestObjectsBesidePods(t *testing.T) {
 		t.Errorf("%q are removed one by one", names)
 	}
 	o.Followed.Account(true)
+	o.Namespaces.names["ns"] = true
+	for _, about := range []corev1.ObjectReference{{Kind: "DataVolume", Namespace: "ns", Name: "b"}, {Kind: "Pod", Namespace: "ns", Name: "b"}, {Kind: "Pod", Namespace: "ns", Name: Helper + "relay"}} {
+		o.event(1, &corev1.Event{InvolvedObject: about, Type: corev1.EventTypeWarning, Reason: "Failed" + about.Kind})
+	}
 	var got []string
 	for _, e := range sink.Events() {
 		switch b := e.Body.(type) {
+		case *record.TargetEvent:
+			got = append(got, b.Object+" "+b.Reason)
 		case *record.Object:
 			got = append(got, b.Object+" "+b.Milestone)
 		case *record.State:
@@ -75,7 +82,7 @@ func TestObjectsBesidePods(t *testing.T) {
 		}
 	}
 	slices.Sort(got)
-	if want := "DataVolume/ns/a Created, DataVolume/ns/a DVBound, DataVolume/ns/a DVReady, DataVolume/ns/b Created, DataVolume/ns/b DVBound, DataVolume/ns/b NotDVRunning"; strings.Join(got, ", ") != want {
+	if want := "DataVolume/ns/a Created, DataVolume/ns/a DVBound, DataVolume/ns/a DVReady, DataVolume/ns/b Created, DataVolume/ns/b DVBound, DataVolume/ns/b FailedDataVolume, DataVolume/ns/b NotDVRunning, ns/b FailedPod"; strings.Join(got, ", ") != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if o.Followed.Forget(); o.Followed.Progress().Left != 0 {
