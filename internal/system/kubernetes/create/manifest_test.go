@@ -133,9 +133,10 @@ func TestThresholdsOfNothing(t *testing.T) {
 func TestSlotsBesidePods(t *testing.T) {
 	t.Parallel()
 	mapper := meta.NewDefaultRESTMapper(nil)
-	for _, gvk := range []schema.GroupVersionKind{{Group: "kubevirt.io", Version: "v1", Kind: "VirtualMachine"}, {Group: "cdi.kubevirt.io", Version: "v1beta1", Kind: "DataVolume"}, {Version: "v1", Kind: "ConfigMap"}} {
+	for _, gvk := range []schema.GroupVersionKind{{Group: "kubevirt.io", Version: "v1", Kind: "VirtualMachine"}, {Group: "cdi.kubevirt.io", Version: "v1beta1", Kind: "DataVolume"}, {Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Service"}} {
 		mapper.Add(gvk, meta.RESTScopeNamespace)
 	}
+	services := []*described.Objects{described.Measured("serviceLatency")[0].(*described.Objects)}
 	machines := &described.Objects{Resources: []described.Resource{{Name: "machine", APIVersion: "kubevirt.io/v1", Kind: "VirtualMachine"}}}
 	const machine = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: 'vm-{{.Iteration}}'}\nspec: {runStrategy: %, dataVolumeTemplates: [{metadata: {name: 'd-{{.Iteration}}'}}]}\n"
 	for _, tt := range []struct {
@@ -149,6 +150,8 @@ func TestSlotsBesidePods(t *testing.T) {
 		{"a machine that runs", strings.Replace(machine, "%", "Always", 1), append(disks, machines), "ns/j0.o0.d0.i7.r1", 1, []string{"VirtualMachine/ns/vm-7", "DataVolume/ns/d-7"}},
 		{"one that does not, and its disk", strings.Replace(machine, "%", "Halted", 1), append(disks, machines), "VirtualMachine/ns/vm-7", 0, []string{"DataVolume/ns/d-7"}},
 		{"one that is not followed", strings.Replace(machine, "%", "Halted", 1), nil, "VirtualMachine/ns/vm-7", 0, nil},
+		{"a service", "apiVersion: v1\nkind: Service\nmetadata: {name: 's-{{.Iteration}}'}\nspec: {selector: {a: b}, ports: [{port: 80}]}\n", services, "Service/ns/s-7", 1, nil},
+		{"one without an address", "apiVersion: v1\nkind: Service\nmetadata: {name: 's-{{.Iteration}}'}\nspec: {clusterIP: None, selector: {a: b}, ports: [{port: 80}]}\n", services, "Service/ns/s-7", 0, nil},
 		{"what nobody follows", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 'd-{{.Iteration}}'}\n", disks, "ConfigMap/ns/d-7", 0, nil},
 	} {
 		template, err := kubeburner.CompileTemplate("t", tt.text, kubeburner.TemplateOptions{})

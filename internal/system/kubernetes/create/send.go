@@ -17,6 +17,7 @@ import (
 	"github.com/tidwall/gjson"
 	"k8s.io/apimachinery/pkg/types"
 
+	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
@@ -127,7 +128,10 @@ func (s *Sender) create(ctx context.Context, m *manifest, component string) reco
 	if units == 0 {
 		slot.Resource = m.kind
 	}
-	for _, name := range append(further, m.slot) {
+	if m.kind != kubeburner.Services || units > 0 { // a service that cannot be called is not followed
+		further = append(further, m.slot)
+	}
+	for _, name := range further {
 		s.watch.Ask(name)
 	}
 	s.Client.Wanted.Add(1)

@@ -53,10 +53,11 @@ func measured(measurement string) []*Objects {
 				{Name: "slice", APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice", Of: `metadata.labels.kubernetes\.io/service-name`},
 			},
 			Milestones: []ObjectMilestone{
-				{Name: kubeburner.ServiceBalanced, By: "API server", Rare: true, When: When{Path: "spec.type", Values: []string{"LoadBalancer"}}},
-				{Name: kubeburner.ServiceIPAssigned, By: "load balancer", Rare: true, When: When{Path: "status.loadBalancer.ingress.0"}},
 				{Name: kubeburner.ServiceEndpoints, By: "endpoint controller", When: When{Resource: "slice", Path: "endpoints.#(conditions.ready==true).addresses.0"}},
 				{Name: kubeburner.ServiceReady, By: "network", After: kubeburner.ServiceEndpoints, Probe: &Probe{Within: true}},
+				// Nobody waits for rare ones: they stand behind the one that counts.
+				{Name: kubeburner.ServiceBalanced, By: "API server", Rare: true, When: When{Path: "spec.type", Values: []string{"LoadBalancer"}}},
+				{Name: kubeburner.ServiceIPAssigned, By: "load balancer", Rare: true, When: When{Path: "status.loadBalancer.ingress.0"}},
 			},
 		}}
 	case "nodeLatency":
@@ -100,8 +101,8 @@ func (o *Objects) Unanswered() (without *Objects, was, now string) {
 		return nil, "", ""
 	}
 	cut := *o
-	cut.Milestones = slices.DeleteFunc(slices.Clone(o.Milestones), called)
-	cut.There = cut.Milestones[len(cut.Milestones)-1].Name
+	at := slices.IndexFunc(o.Milestones, called)
+	cut.Milestones, cut.There = slices.Delete(slices.Clone(o.Milestones), at, at+1), o.Milestones[at-1].Name
 	return &cut, o.There, cut.There
 }
 
@@ -117,14 +118,14 @@ func claims() []*Objects {
 	return []*Objects{
 		{
 			Noun: record.Noun{One: "claim", Many: "claims"}, There: "PVCBound", Resources: resources, Tells: []string{asked, "spec.storageClassName"},
-			Milestones: []ObjectMilestone{phase("PVCPending", "Pending", "Bound", "Lost"), lost, phase("PVCBound", "Bound")},
+			Milestones: []ObjectMilestone{phase("PVCPending", "Pending", "Bound", "Lost"), phase("PVCBound", "Bound"), lost},
 			Troubles:   []ObjectTrouble{{When: When{Path: "status.phase", Values: []string{"Lost"}}, Final: true, Class: "volumes", What: "claims lost their volumes"}},
 		},
 		{
 			Noun: record.Noun{One: "resize", Many: "resizes"}, As: "Resize", Changes: asked, There: "PVCResized", Resources: resources, Tells: []string{asked},
 			Milestones: []ObjectMilestone{
-				{Name: "PVCResizing", By: "API server", Rare: true},
 				{Name: "PVCResized", By: "resizer", When: When{Path: "status.capacity.storage", Same: asked}},
+				{Name: "PVCResizing", By: "API server", Rare: true},
 			},
 		},
 	}

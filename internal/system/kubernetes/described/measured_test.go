@@ -50,6 +50,13 @@ func TestMeasurementsTogether(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"vmiLatency", "dataVolumeLatency", "jobLatency", "pvcLatency", "volumeSnapshotLatency", "vmimLatency", "nodeLatency", "serviceLatency"} {
+		for _, f := range Measured(name) {
+			o := f.(*Objects)
+			there := slices.IndexFunc(o.Milestones, func(m ObjectMilestone) bool { return m.Name == o.There })
+			if slices.ContainsFunc(o.Milestones[:there], func(m ObjectMilestone) bool { return m.rare() }) {
+				t.Errorf("%s: objects wait for a milestone that not all of them reach", name)
+			}
+		}
 		measure, served := kubeburner.MeasureOf(name)
 		if o := Measured(name)[0].(*Objects); !served || o.Resources[0].Kind != measure.Kind {
 			t.Errorf("%s: %s", name, measure.Kind)

@@ -17,11 +17,11 @@ import (
 var services = map[string]string{
 	"services.yml": "global: {measurements: [{name: serviceLatency, svcTimeout: 2s}]}\njobs:\n- {name: s, qps: 50, burst: 50, jobIterations: 2, namespace: s, maxWaitTimeout: 1m, objects: [{objectTemplate: server.yml}, {objectTemplate: headless.yml}]}\n",
 	"silent.yml":   "global: {measurements: [{name: serviceLatency, svcTimeout: 300ms}]}\njobs:\n- {name: s, qps: 50, burst: 50, namespace: s, maxWaitTimeout: 30s, objects: [{objectTemplate: silent.tpl}]}\n",
-	"server.yml": "apiVersion: v1\nkind: Pod\nmetadata: {name: server, labels: {app: server}}\nspec: {containers: [{name: c, image: '" + image.AgentReference + "', args: [serve]}]}\n---\n" +
+	"server.yml": "apiVersion: v1\nkind: Pod\nmetadata: {name: server, labels: {app: server}}\nspec: {containers: [{name: c, image: '" + image.AgentReference + "', imagePullPolicy: IfNotPresent, args: [serve]}]}\n---\n" +
 		"apiVersion: v1\nkind: Service\nmetadata: {name: inside}\nspec: {selector: {app: server}, ports: [{port: 80, targetPort: 8080}]}\n---\n" +
 		"apiVersion: v1\nkind: Service\nmetadata: {name: outside}\nspec: {type: NodePort, selector: {app: server}, ports: [{port: 80, targetPort: 8080}]}\n",
 	"headless.yml": "apiVersion: v1\nkind: Service\nmetadata: {name: headless}\nspec: {clusterIP: None, selector: {app: server}, ports: [{port: 80}]}\n",
-	"silent.tpl": "apiVersion: v1\nkind: Pod\nmetadata: {name: server, labels: {app: server}}\nspec: {containers: [{name: c, image: '" + image.AgentReference + "', args: [pause]}]}\n---\n" +
+	"silent.tpl": "apiVersion: v1\nkind: Pod\nmetadata: {name: server, labels: {app: server}}\nspec: {containers: [{name: c, image: '" + image.AgentReference + "', imagePullPolicy: IfNotPresent, args: [pause]}]}\n---\n" +
 		"apiVersion: v1\nkind: Service\nmetadata: {name: mute}\nspec: {selector: {app: server}, ports: [{port: 80, targetPort: 8080}]}\n",
 }
 
