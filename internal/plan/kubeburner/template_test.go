@@ -76,6 +76,7 @@ func TestRenderErrors(t *testing.T) {
 		{"the environment is not read behind our back", "a: {{ env \"HOME\" }}", nil,
 			`t.yml:1: the template calls "env", which is not a function here (object templates do not read the environment: pass the value in inputVars)`},
 		{"a template that calls itself", `{{ define "x" }}{{ template "x" }}{{ end }}{{ template "x" }}`, nil, ""},
+		{"function templates that call each other", `a: {{ template "x" }}`, []Source{{"f.tpl", `{{ define "x" }}{{ template "y" }}{{ end }}`}, {"g.tpl", `{{ define "y" }}{{ template "x" }}{{ end }}`}}, ""},
 		{"a template that writes without end", `{{ range until 4000 }}{{ range until 4000 }}abcdefghij{{ end }}{{ end }}`, nil, ""},
 	} {
 		compiled, err := CompileTemplate("t.yml", c.text, TemplateOptions{Functions: c.functions})

@@ -21,6 +21,8 @@ func Outline(v prepared.Variant, ids prepared.Identity, namespace string, whole 
 	for _, command := range Commands(v.Config) {
 		list = append(list, system.Change{Action: system.Execute, What: command})
 	}
+	type made struct{ kind, each string }
+	numbers, places := make(map[made]int), make(map[made]int) // of the jobs in the same namespaces, or for each iteration of one
 	for j := range v.Config.Jobs {
 		job := &v.Config.Jobs[j]
 		if !job.Creates() {
@@ -39,11 +41,11 @@ func Outline(v prepared.Variant, ids prepared.Identity, namespace string, whole 
 		if whole(j) {
 			iterations = max(1, job.JobIterations)
 		}
-		if job.Namespace != "" && job.Namespace != namespace {
-			list = append(list, namespaces(job, ids.Run, iterations))
+		maps.DeleteFunc(places, func(of made, _ int) bool { return of.each != "" })
+		if spaces := namespaces(job, ids.Run, iterations); job.Namespace != "" && job.Namespace != namespace && !slices.Contains(list, spaces) {
+			list = append(list, spaces)
+			clear(places)
 		}
-		type made struct{ kind, each string }
-		numbers, places := make(map[made]int), make(map[made]int)
 		for o := range job.Objects {
 			if job.Objects[o].Replicas < 1 {
 				continue
@@ -70,7 +72,7 @@ func Outline(v prepared.Variant, ids prepared.Identity, namespace string, whole 
 				}
 				key := made{fmt.Sprint(doc["kind"]), each}
 				if _, listed := places[key]; !listed {
-					places[key] = len(list)
+					numbers[key], places[key] = 0, len(list)
 					list = append(list, system.Change{Action: system.Make, Each: each})
 				}
 				numbers[key] += n

@@ -518,6 +518,45 @@ func TestKubeBurnerOCP(t *testing.T) {
 	}
 }
 
+// What a configuration asks for may be too much or senseless: a dry run says so at once, or knows what it comes to.
+func TestHostileConfigurations(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	writeFiles(t, dir, kubeBurner)
+	many := "jobs:\n"
+	for i := range 1000 {
+		many += fmt.Sprintf("- {name: j%d, namespace: n, namespacedIterations: false, objects: [{objectTemplate: templates/named.yml, inputVars: {n: %[1]d}}]}\n", i)
+	}
+	job := func(object string) string {
+		return "global: {functionTemplates: [templates/f.tpl, templates/g.tpl]}\njobs:\n- {name: a, namespace: a, objects: [" + object + "]}\n"
+	}
+	writeFiles(t, dir, map[string]string{
+		"many.yml": many, "templates/named.yml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: 'c{{ .n }}'}}\n",
+		"templates/f.tpl": `{{ define "x" }}{{ template "y" }}{{ end }}`, "templates/g.tpl": `{{ define "y" }}{{ template "x" }}{{ end }}`,
+		"cycle.yml": job("{objectTemplate: templates/cycle.yml}"), "templates/cycle.yml": `a: {{ template "x" }}`,
+		"none.yml":  job("{objectTemplate: templates/named.yml, replicas: 0}"),
+		"twice.yml": "jobs:\n- {name: a, objects: [{objectTemplate: templates/cm.yml}]}\n- {name: a, objects: [{objectTemplate: templates/cm.yml}]}\n",
+		"every.yml": "jobs:\n- {name: a, jobType: delete, objects: [{kind: Namespace}]}\n",
+		"huge.yml":  "jobs: [{{ range until 100000 }}{{ range until 100000 }}a{{ end }}{{ end }}]\n",
+	})
+	for _, tt := range []struct {
+		file string
+		code int
+		says string
+	}{
+		{"many.yml", process.ExitPass, "namespace n; 1000 ConfigMaps\n"},
+		{"cycle.yml", process.ExitUsage, "templates/cycle.yml:1"},
+		{"huge.yml", process.ExitUsage, "the template writes more than 16777216 bytes"},
+		{"none.yml", process.ExitPass, "along jobs: 1 job"},
+		{"twice.yml", process.ExitUsage, `the name "a" is taken by jobs[0]`},
+		{"every.yml", process.ExitUsage, "without it the job would take every object of the kind"},
+	} {
+		if got := e2e.Command(t, nil, "run", filepath.Join(dir, tt.file), "--dry-run"); got.Code != tt.code || !strings.Contains(got.Stdout+got.Stderr, tt.says) {
+			t.Errorf("%s: exit code %d, %q is not in %.2000s", tt.file, got.Code, tt.says, got.Stdout+got.Stderr)
+		}
+	}
+}
+
 // A level is the value of a setting or a variable: replicas or rate of the last job, or what the template makes of it.
 func TestSettingsOfAConfiguration(t *testing.T) {
 	t.Parallel()
@@ -674,8 +713,8 @@ func TestStagesOfALoad(t *testing.T) {
 	if got.Code != process.ExitPass && got.Code != process.ExitInvalid || len(r.Steps) != 4 { // beside other tests
 		t.Fatalf("%+v", got)
 	}
-	// All iterations churn after the last stage: two lists, 15 objects that are deleted and made again.
-	for i, want := range []struct{ requests, pods int }{{1, 1}, {3, 4}, {9, 13}, {3 + 2*15, 16}} {
+	// All iterations churn after the last stage: 15 objects are deleted and made again, with 12 pods of earlier steps.
+	for i, want := range []struct{ requests, pods int }{{1, 1}, {3, 4}, {9, 13}, {3 + 2*15, 16 - 12 + 15}} {
 		s := r.Steps[i]
 		if s.APIRequests.N != want.requests || s.APIRequests.Failed != 0 || s.Objects.Intended != want.pods || s.Objects.Ready != want.pods {
 			t.Errorf("step %d: %d requests, %d failed, %d of %d pods ready; want %+v", i+1, s.APIRequests.N, s.APIRequests.Failed, s.Objects.Ready, s.Objects.Intended, want)
