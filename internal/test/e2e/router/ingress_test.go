@@ -180,17 +180,38 @@ func TestAKilledRunIsRemoved(t *testing.T) {
 	run := func(phase record.Phase) func(record.Event) bool {
 		return func(e record.Event) bool { r, is := e.Body.(*record.RunEvent); return is && r.Phase == phase }
 	}
+	spaces := func() int {
+		list, err := typed.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{LabelSelector: "plimsoll.dev/run"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list.Items)
+	}
 	for n, tt := range []struct {
-		when string                  // on standard error, where the record is silent
+		when string
 		on   func(record.Event) bool // of the record
-		n    int                     // of these events, at least one
+		made func() (n int)          // in the cluster, before the load, of which the record has nothing
+		n    int                     // of these, at least one
 		kill bool                    // a client first
 	}{
 		{when: "the run begins", on: run(record.PhaseStart)},
-		{when: "waiting for the service account"},
-		{when: "waiting for the back ends"},
-		{when: "waiting for the clients"},
-		{when: "waiting for the first right answer"},
+		{when: "the namespace is made", made: spaces},
+		{when: "the clients are made", made: func() int { return len(clientPods(t, p)) }},
+		{when: "the back ends are made", made: func() int {
+			list, err := typed.AppsV1().Deployments("").List(t.Context(), metav1.ListOptions{LabelSelector: "plimsoll.dev/run"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(list.Items)
+		}},
+		{when: "the clients run", made: func() (n int) {
+			for _, pod := range clientPods(t, p) {
+				if pod.Status.Phase == corev1.PodRunning {
+					n++
+				}
+			}
+			return n
+		}, n: 2},
 		{when: "the target is described", on: func(e record.Event) bool {
 			f, is := e.Body.(*record.File)
 			return is && f.Name == record.EnvironmentFile
@@ -222,18 +243,18 @@ func TestAKilledRunIsRemoved(t *testing.T) {
 			}
 		}
 		harness.Await(t, tt.when, func() bool {
-			if tt.on == nil {
-				return run.Ended() || strings.Contains(run.Stderr(), tt.when)
+			if run.Ended() {
+				t.Fatalf("%s: the run ended before\n%s", tt.when, run.Stderr())
 			}
-			return run.Ended() || p.Count(out, tt.on) >= max(tt.n, 1)
+			if tt.made != nil {
+				return tt.made() >= max(tt.n, 1)
+			}
+			return p.Count(out, tt.on) >= max(tt.n, 1)
 		})
-		if run.Kill(); tt.on != nil && p.Count(out, tt.on) < max(tt.n, 1) || tt.on == nil && !strings.Contains(run.Stderr(), tt.when) {
-			t.Errorf("%s: the run had ended before\n%s", tt.when, run.Stderr())
-		}
+		run.Kill()
 		p.Cleaned(t, "--lab", p.Lab)
-		spaces, err := typed.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{LabelSelector: "plimsoll.dev/run"})
-		if left := p.Leftovers(t); err != nil || len(left) > 0 || len(spaces.Items) > 0 || len(clientPods(t, p)) > 0 {
-			t.Errorf("killed while %s, left is %+v, %d namespaces: %v", tt.when, left, len(spaces.Items), err)
+		if left := p.Leftovers(t); len(left) > 0 || spaces() > 0 || len(clientPods(t, p)) > 0 {
+			t.Errorf("killed when %s, left is %+v in %d namespaces", tt.when, left, spaces())
 		}
 	}
 }
