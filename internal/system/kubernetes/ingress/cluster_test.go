@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -248,7 +249,7 @@ func TestWays(t *testing.T) {
 		{map[string]string{"via": "service"}, "/api/v1/namespaces/plimsoll-r/services", "", map[string]any{"spec": map[string]any{"clusterIP": "fd00::7"}}, "[fd00::7]:80", "b-way.plimsoll-r.svc", `"plimsoll.dev/part":"b-other"`},
 		{map[string]string{"via": "ingress", "tls": "true"}, networking, networking + "/b-way", map[string]any{"status": map[string]any{"loadBalancer": map[string]any{"ingress": []any{map[string]any{"ip": "2001:db8::1"}}}}}, "[2001:db8::1]:443", "plimsoll.example", `"name":"b-other"`},
 		{map[string]string{"via": "ingress", "address": "192.0.2.1:8080"}, networking, "", nil, "192.0.2.1:8080", "plimsoll.example", `"name":"b-other"`},
-		{map[string]string{"via": "gateway", "gateway": "infra/public"}, gateways, "/apis/gateway.networking.k8s.io/v1/namespaces/infra/gateways/public", map[string]any{"status": map[string]any{"addresses": []any{map[string]any{"value": "192.0.2.2"}}}}, "192.0.2.2:80", "plimsoll.example", `"name":"b-other"`},
+		{map[string]string{"via": "gateway", "gateway": "infra/public"}, gateways, "/apis/gateway.networking.k8s.io/v1/namespaces/infra/gateways/public", map[string]any{"spec": map[string]any{"gatewayClassName": "public-class"}, "status": map[string]any{"addresses": []any{map[string]any{"value": "192.0.2.2"}}}}, "192.0.2.2:80", "plimsoll.example", `"name":"b-other"`},
 		{map[string]string{"via": "route"}, routes, routes + "/b-way", map[string]any{"spec": map[string]any{"host": "b.apps.example"}, "status": map[string]any{"ingress": []any{map[string]any{"conditions": []any{map[string]any{"type": "Admitted", "status": "True"}}}}}}, "b.apps.example:80", "b.apps.example", `"name":"b-other"`},
 	} {
 		tt.params["event"] = eventChange
@@ -256,6 +257,10 @@ func TestWays(t *testing.T) {
 		i := onAPI(t, tt.params, func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body) // an error shows in what is compared
 			asked = append(asked, r.Method+" "+r.URL.Path+" "+string(body))
+			if r.URL.Path == "/apis/gateway.networking.k8s.io/v1/gatewayclasses/public-class" {
+				answer(t, w, http.StatusOK, map[string]any{"spec": map[string]any{"controllerName": "example.com/controller"}})
+				return
+			}
 			answer(t, w, http.StatusOK, tt.object)
 		})
 		s := &site{settings: *i.arms[""], name: "b"}
@@ -272,9 +277,30 @@ func TestWays(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		if tt.params["via"] == viaGateway && s.controller != "example.com/controller" {
+			t.Errorf("the gateway's controller is %q", s.controller)
+		}
 		if len(asked) != 2 || !strings.HasPrefix(asked[0], "PATCH "+tt.made+"/b-way ") || !strings.Contains(asked[0], tt.leads) || strings.Contains(asked[1], "other") {
 			t.Errorf("%v: %q", tt.params, asked)
 		}
+	}
+}
+
+// Back ends that nobody may make end the wait at once, and the reason is the cluster's.
+func TestBackEndsAreRefused(t *testing.T) {
+	const refused = `pods "b" is forbidden: violates PodSecurity "restricted:latest": host namespaces (hostNetwork=true)`
+	i := onAPI(t, map[string]string{"via": "host"}, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/pods") {
+			answer(t, w, http.StatusOK, corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}})
+			return
+		}
+		answer(t, w, http.StatusOK, appsv1.Deployment{
+			TypeMeta: metav1.TypeMeta{Kind: "Deployment", APIVersion: "apps/v1"}, Spec: appsv1.DeploymentSpec{Replicas: new(int32(1))},
+			Status: appsv1.DeploymentStatus{Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: refused}}},
+		})
+	})
+	if err := i.awaitDeployment(t.Context(), "the back ends", "b"); !errors.As(err, new(*system.UnableError)) || err.Error() != "wait for the back ends: "+refused {
+		t.Errorf("%v", err)
 	}
 }
 

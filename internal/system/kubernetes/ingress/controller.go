@@ -172,6 +172,12 @@ func (i *instance) awaitDeployment(ctx context.Context, what, name string) error
 		if err != nil {
 			return "", false, err
 		}
-		return i.waiting(ctx, name), d.Status.ReadyReplicas == *d.Spec.Replicas, nil
+		why := i.waiting(ctx, name)
+		for _, c := range d.Status.Conditions {
+			if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
+				why = cmp.Or(why, c.Message) // such as a quota's, or Pod Security's
+			}
+		}
+		return why, d.Status.ReadyReplicas == *d.Spec.Replicas, nil
 	})
 }

@@ -31,12 +31,13 @@ func controllerMetrics() []record.Metric {
 	}}, record.UseOf(sourceController, "the ingress controller")...)
 }
 
-// knownPods says where the pods of a controller are, as NAMESPACE/SELECTOR, by its name in ingress classes; "" is
+// knownPods says where the pods of a controller are, as NAMESPACE/SELECTOR, by its name in classes; "" is
 // unknown. An empty namespace is any. The labels are those of each controller's chart or operator.
 func knownPods(controller string) string {
 	return map[string]string{
 		"k8s.io/ingress-nginx":                 "/app.kubernetes.io/name=ingress-nginx,app.kubernetes.io/component=controller",
 		traefikController:                      "/app.kubernetes.io/name=traefik",
+		traefikGateways:                        "/app.kubernetes.io/name=traefik",
 		"haproxy-ingress.github.io/controller": "/app.kubernetes.io/name=haproxy-ingress",
 		openShiftController:                    "openshift-ingress/ingresscontroller.operator.openshift.io/deployment-ingresscontroller=default",
 	}[controller]

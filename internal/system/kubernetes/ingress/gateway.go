@@ -62,6 +62,15 @@ func definitionsOfGateways() (all []apiextensions.CustomResourceDefinition, err 
 	return all, nil
 }
 
+// controllerOf returns the controller of a gateway class, "" without the right to know it.
+func (i *instance) controllerOf(ctx context.Context, class string) string {
+	var got struct {
+		Spec struct{ ControllerName string }
+	}
+	_ = i.Client().InJSON(ctx, route{gatewayVersion, "GatewayClass", "gatewayclasses"}.path("", class), nil, nil, &got)
+	return got.Spec.ControllerName
+}
+
 // makeGateway makes a gateway of a class, with a certificate of its own where requests use TLS.
 func (i *instance) makeGateway(ctx context.Context, s *site, meta metav1.ObjectMeta, class string) error {
 	s.gateway = meta.Namespace + "/" + meta.Name

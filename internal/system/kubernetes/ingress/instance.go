@@ -164,7 +164,7 @@ func (i *instance) await(ctx context.Context, what string, bound time.Duration, 
 
 // hopeless reports whether waiting for longer does not help.
 func hopeless(why string) bool {
-	return strings.Contains(why, "ImagePull") || strings.Contains(why, "InvalidImageName") || strings.Contains(why, "CreateContainerError")
+	return strings.Contains(why, "ImagePull") || strings.Contains(why, "InvalidImageName") || strings.Contains(why, "CreateContainerError") || strings.Contains(why, "violates PodSecurity")
 }
 
 func remedy(why string) string {

@@ -272,7 +272,7 @@ func (i *instance) findBackEnds(ctx context.Context, s *site) error {
 // makeWay makes the way to a site's back ends, and waits for its address unless that is known.
 func (i *instance) makeWay(ctx context.Context, s *site, name string) error {
 	var got struct {
-		Spec   struct{ ClusterIP, Host string }
+		Spec   struct{ ClusterIP, Host, GatewayClassName string }
 		Status struct {
 			LoadBalancer struct {
 				Ingress []struct{ IP, Hostname string }
@@ -332,6 +332,9 @@ func (i *instance) makeWay(ctx context.Context, s *site, name string) error {
 	return i.await(ctx, what, awaitBound, func() (string, bool, error) {
 		err := i.Client().InJSON(ctx, at, nil, nil, &got)
 		if to := address(); err == nil && to != "" {
+			if s.via == viaGateway && s.controller == "" {
+				s.controller = i.controllerOf(ctx, got.Spec.GatewayClassName)
+			}
 			s.server = joinPort(to, map[bool]int{true: 443, false: 80}[s.secure])
 		}
 		return "", s.server != "", err

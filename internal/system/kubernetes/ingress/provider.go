@@ -222,11 +222,12 @@ func (Provider) Account(r system.Request, namespace string) (kubernetes.Account,
 		case viaGateway:
 			verbs = slices.Delete(verbs, 1, 2)
 			need("makes the way to them", "gateways.gateway.networking.k8s.io", "get")
+			put(&optional, "knows the gateway's controller", "gatewayclasses.gateway.networking.k8s.io", "get")
 		case viaIngress:
 			put(&optional, "knows the ingress classes and their controllers", "ingressclasses.networking.k8s.io", "list")
 		}
 		need("makes the way to them", resource, verbs...)
-		if one.via == viaIngress || one.via == viaRoute || one.pods != "" {
+		if one.via != viaService || one.pods != "" {
 			put(&optional, "reads what the ingress controller uses", "pods.metrics.k8s.io", "list")
 		}
 	}
