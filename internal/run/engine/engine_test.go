@@ -659,7 +659,9 @@ func TestStatusAgreesWithTheRecord(t *testing.T) {
 				var last, want Status
 				tr.options.Open, tr.options.Watch = tt.open, func(s Status) { last = s }
 				if tt.open {
-					tr.options.MaxInFlight, tr.target.service = 1, func(i int) time.Duration { return []time.Duration{100 * time.Millisecond, 900 * time.Millisecond, 8 * time.Second}[i%3] }
+					tr.options.MaxInFlight, tr.target.service = 1, func(i int) time.Duration {
+						return []time.Duration{100 * time.Millisecond, 900 * time.Millisecond, 8 * time.Second}[i%3]
+					}
 				}
 				if _, err := tr.Run(context.Background(), whole(10)); err != nil {
 					t.Fatal(err)
