@@ -1,5 +1,5 @@
-// Package burner has the commands of kube-burner that load nothing: import, index, check-alerts and destroy. The
-// others are in package experiment.
+// Package burner has the commands of kube-burner that load nothing: import, index, check-alerts, measure and
+// destroy. The others are in package experiment.
 package burner
 
 import (

@@ -31,17 +31,8 @@ import (
 
 // newKubeBurnerCommand has kube-burner's own commands, with its flags and exit codes.
 func newKubeBurnerCommand(p *process.Process, stop *process.Interrupts) *cobra.Command {
-	verbs := []*cobra.Command{newInitCommand(p, stop), newHealthCheckCommand(p, stop), burner.NewImportCommand(p, stop), burner.NewAskCommand(p, stop, true), burner.NewAskCommand(p, stop, false), burner.NewDestroyCommand(p, func(file, userData string) (*kubeburner.Config, error) { return configurationIn(p, file, userData) })}
-	for _, c := range [...]struct{ name, short, hint string }{
-		{"measure", "Measure what others load", "'plimsoll run' and 'plimsoll kube-burner init' measure the load that they make"},
-	} {
-		verbs = append(verbs, &cobra.Command{
-			Use: c.name, Short: c.short + ": not served yet", FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
-			RunE: func(cmd *cobra.Command, _ []string) error {
-				return process.Usagef(c.hint, "kube-burner's %s is not served yet", c.name)
-			},
-		})
-	}
+	read := func(file, userData string) (*kubeburner.Config, error) { return configurationIn(p, file, userData) }
+	verbs := []*cobra.Command{newInitCommand(p, stop), newHealthCheckCommand(p, stop), burner.NewImportCommand(p, stop), burner.NewAskCommand(p, stop, true), burner.NewAskCommand(p, stop, false), burner.NewDestroyCommand(p, read), burner.NewMeasureCommand(p, stop, read)}
 	verbs = append(verbs, process.Shows(p, &cobra.Command{Use: "version", Short: "Show the program's version", Args: process.NoArguments},
 		func(*cobra.Command, []string) (map[string]string, error) {
 			return map[string]string{"version": process.Version, "format": kubeburner.Version}, nil

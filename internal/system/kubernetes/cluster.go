@@ -27,8 +27,10 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/described"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/follow"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/observe"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/survey"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/sweep"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
@@ -163,6 +165,16 @@ func (c *Cluster) Remove(ctx context.Context, spaces, others []string) error {
 // Clean removes the leftovers of one run; see sweep.Clean.
 func (c *Cluster) Clean(ctx context.Context, l sweep.Leftover) error {
 	return sweep.Clean(ctx, c.client, c.host, l)
+}
+
+// Measure records the news of pods, and of objects beside them, that others make, until ctx ends; see follow.Measure.
+func (c *Cluster) Measure(ctx context.Context, beside []*described.Objects, namespace, selector string, rec system.Recorder, listed func()) error {
+	mapper, err := c.client.Mapper()
+	if err != nil {
+		return err
+	}
+	load := prepared.Workload{Beside: beside, Namespace: namespace}
+	return follow.Measure(ctx, &prepared.Run{Client: c.client, Load: &load, Sink: rec.Sink, Clock: rec.Clock, Step: rec.Step}, c.host.Now, mapper, selector, listed)
 }
 
 // Typed returns the client of the API's own types, for rare requests.

@@ -28,7 +28,7 @@ func measured(measurement string) []*Objects {
 			Noun: record.Noun{One: "job", Many: "jobs"}, There: "JobComplete",
 			Resources: []Resource{{Name: "job", APIVersion: "batch/v1", Kind: "Job"}},
 			Milestones: []ObjectMilestone{
-				{Name: "JobStartTime", By: "job controller", When: When{Path: "status.startTime"}},
+				{Name: "JobStartTime", By: "job controller", When: When{Path: "status.startTime"}, Stamp: "status.startTime"},
 				{Name: "JobComplete", By: "kubelet", When: When{Condition: "Complete"}},
 			},
 			Troubles: []ObjectTrouble{{When: When{Condition: "Failed"}, Final: true, Class: "jobs", What: "jobs failed"}},

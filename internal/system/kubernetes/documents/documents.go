@@ -155,12 +155,7 @@ func Make(dir record.Dir, c Configuration) ([]Document, error) {
 			continue
 		}
 		summary.Items = append(summary.Items, m.summary(job, of))
-		for _, measurement := range job.Measured {
-			t, _ := kubeburner.MeasureOf(measurement)
-			if objects := m.objects(t, job.Name, of.of(t.Kind)); len(objects) > 0 {
-				list = append(list, Document{t.Document + "Measurement", job.Name, objects}, Document{t.Document + "QuantilesMeasurement", job.Name, m.quantiles(t, job.Name, of)})
-			}
-		}
+		list = append(list, m.measured(job, of)...)
 	}
 	if len(summary.Items) > 0 {
 		list = append(list, summary)
@@ -172,6 +167,17 @@ type maker struct {
 	Configuration
 	start time.Time
 	steps []result.Step
+}
+
+// measured returns the documents of a job's measurements.
+func (m *maker) measured(job Job, of *jobFold) (list []Document) {
+	for _, measurement := range job.Measured {
+		t, _ := kubeburner.MeasureOf(measurement)
+		if objects := m.objects(t, job.Name, of.of(t.Kind)); len(objects) > 0 {
+			list = append(list, Document{t.Document + "Measurement", job.Name, objects}, Document{t.Document + "QuantilesMeasurement", job.Name, m.quantiles(t, job.Name, of)})
+		}
+	}
+	return list
 }
 
 func (m *maker) at(t record.Micros) string {

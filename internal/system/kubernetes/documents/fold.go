@@ -34,6 +34,12 @@ type jobFold struct {
 	objects      []*object
 }
 
+func newJobFold() *jobFold {
+	return &jobFold{began: never, ended: never, cut: never, units: make(map[string]int), steps: make(map[int]bool)}
+}
+
+const created = "Created" // the milestone of existence
+
 type slot struct {
 	job                string
 	iteration, replica int
@@ -139,7 +145,7 @@ func (f *fold) add(e record.Event) error {
 			p.told = b.Labels
 		}
 		switch b.Milestone {
-		case "Created":
+		case created:
 			p.created = e.T
 		case "Deleted":
 			delete(f.objects, b.Object) // later news of the name is of another object
@@ -174,7 +180,7 @@ func (f *fold) addNode(b *record.Object) {
 func (f *fold) addSlot(step int, b *record.Slot) {
 	j := f.jobs[b.Component]
 	if j == nil {
-		j = &jobFold{began: never, ended: never, cut: never, units: make(map[string]int), steps: make(map[int]bool)}
+		j = newJobFold()
 		f.jobs[b.Component] = j
 	}
 	j.steps[step] = true

@@ -1,13 +1,17 @@
 package kubernetes_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/lab/image"
 	"plimsoll.dev/plimsoll/internal/test/e2e"
 	"plimsoll.dev/plimsoll/internal/test/harness"
@@ -120,5 +124,49 @@ func TestImagesBeforeAJob(t *testing.T) {
 	p.Run(t, "clean", "--lab", p.Lab)
 	if left := p.Leftovers(t); len(left) > 0 || pulling() {
 		t.Errorf("left: %v", left)
+	}
+}
+
+// What others make is measured without a load, by their labels: here a pod that is there before.
+func TestMeasureWithoutALoad(t *testing.T) {
+	t.Parallel()
+	p := suite.Lab(t, e2e.WideLab()...)
+	writeFiles(t, p.Dir, map[string]string{
+		"measure.yml": "global: {measurements: [{name: podLatency}, {name: jobLatency}]}\nmetricsEndpoints: [{indexer: {type: local, metricsDirectory: measured}}]\n",
+		"calls.yml":   "global: {measurements: [{name: serviceLatency}]}\n",
+	})
+	typed, _ := e2e.LabClient(t, strings.TrimSpace(p.Run(t, "lab", "kubeconfig", p.Lab).Stdout))
+	pods := typed.CoreV1().Pods("default")
+	for name, app := range map[string]string{"mine": "measured", "other": "another"} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": app}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "pause"}}}}
+		if _, err := pods.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = pods.Delete(context.Background(), name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
+		})
+	}
+	harness.Await(t, "the pod is ready", func() bool {
+		pod, err := pods.Get(t.Context(), "mine", metav1.GetOptions{})
+		return err == nil && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue })
+	})
+	got := p.Run(t, "kube-burner", "measure", "-c", "measure.yml", "--lab", p.Lab, "--duration", "500ms", "-l", "app=measured", "-n", "default")
+	if got.Code != process.ExitPass || !strings.Contains(got.Stdout, "podLatencyQuantilesMeasurement Ready: P50 ") || !strings.Contains(got.Stdout, "Documents: 2 files in measured") {
+		t.Errorf("%+v", got)
+	}
+	made := documentsIn(t, filepath.Join(p.Dir, "measured"))
+	if list := made["podLatencyMeasurement-kube-burner-measure.json"]; len(list) != 1 || list[0]["podName"] != "mine" || list[0]["podReadyLatency"] == nil {
+		t.Errorf("%v", made)
+	}
+	for want, args := range map[string][]string{
+		"this command makes nothing there": {"-c", "calls.yml", "--lab", p.Lab},
+		"--duration must be above 0":       {"-c", "measure.yml", "--lab", p.Lab, "--duration", "0s"},
+		"--selector: ":                     {"-c", "measure.yml", "--lab", p.Lab, "-l", "a=b=c"},
+		"which cluster?":                   {"-c", "measure.yml"},
+		"config.yml does not exist":        {"--lab", p.Lab},
+	} {
+		if got := p.Run(t, append([]string{"kube-burner", "measure"}, args...)...); got.Code != 1 || !strings.Contains(got.Stderr, want) {
+			t.Errorf("want %q: %+v", want, got)
+		}
 	}
 }
