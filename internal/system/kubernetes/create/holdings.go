@@ -174,7 +174,7 @@ func (h *Holdings) MakeNamespaces(ctx context.Context, slots []PlannedSlot) erro
 	jobOf := make(map[string]*kubeburner.Job)
 	h.mu.Lock()
 	for _, s := range slots {
-		if s.Namespace != "" && s.Namespace != h.Load.Namespace && !h.spaces[s.Namespace] {
+		if s.maker.spaces && s.Namespace != "" && s.Namespace != h.Load.Namespace && !h.spaces[s.Namespace] {
 			jobOf[s.Namespace] = s.maker.job
 		}
 	}

@@ -109,6 +109,7 @@ type Maker struct {
 	kinds    []schema.GroupVersionKind // distinct, that it makes
 	// elsewhere lists the kinds of objects that lie outside of the job's namespaces.
 	elsewhere []schema.GroupVersionKind
+	spaces    bool       // an entry of its job makes objects in the job's namespaces, so that there are some
 	waits     []*awaited // awaited besides pods
 	chooses   *choice    // the objects that it changes instead of making any, or nil
 
@@ -160,7 +161,7 @@ func (r *Rendering) newMaker(job *kubeburner.Job, jobIndex, index, first int, te
 		if err != nil {
 			return nil, system.Mistakef("", "%w", err)
 		}
-		if made.namespace != sample.Namespace && !slices.Contains(m.elsewhere, gvk) {
+		if m.spaces = m.spaces || made.namespace == sample.Namespace; made.namespace != sample.Namespace && !slices.Contains(m.elsewhere, gvk) {
 			m.elsewhere = append(m.elsewhere, gvk)
 		}
 		m.units, m.beside = m.units+made.units, append(m.beside, made.beside...)

@@ -279,3 +279,37 @@ func TestLabelsCountAsThere(t *testing.T) {
 		}
 	}
 }
+
+// Namespaces are for a job that makes an object in them, as in kube-burner.
+func TestJobsThatNeedNamespaces(t *testing.T) {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, meta.RESTScopeNamespace)
+	mapper.Add(schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, meta.RESTScopeRoot)
+	texts := map[string]string{
+		"role": "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: '{{ .JobName }}-{{ .Iteration }}-{{ .Replica }}'}\n",
+		"own":  "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .JobName }}-{{ .Iteration }}-{{ .Replica }}', namespace: other}\n",
+		"in":   "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .JobName }}-{{ .Iteration }}-{{ .Replica }}'}\n",
+	}
+	for objects, want := range map[string]bool{"role": false, "own": false, "in": true, "role own": false, "role in": true} {
+		job := kubeburner.Job{Name: "j", Namespace: "ns", NamespacedIterations: true}
+		v := prepared.Variant{Templates: [][]*kubeburner.Template{nil}}
+		for _, name := range strings.Fields(objects) {
+			template, err := kubeburner.CompileTemplate(name, texts[name], kubeburner.TemplateOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			job.Objects = append(job.Objects, kubeburner.Object{Replicas: 1})
+			v.Templates[0] = append(v.Templates[0], template)
+		}
+		v.Config = &kubeburner.Config{Jobs: []kubeburner.Job{job}}
+		r, err := Render(v, prepared.Identity{UUID: "u", Run: "r"}, mapper, nil, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range r.makers[0] {
+			if m.spaces != want {
+				t.Errorf("%s: %s needs namespaces: %v", objects, m.template.Name(), m.spaces)
+			}
+		}
+	}
+}

@@ -65,6 +65,10 @@ func Render(v prepared.Variant, ids prepared.Identity, cluster meta.RESTMapper, 
 				first += m.docs
 			}
 		}
+		spaces := slices.ContainsFunc(makers, func(m *Maker) bool { return m.spaces })
+		for _, m := range makers {
+			m.spaces = spaces
+		}
 		r.makers = append(r.makers, makers)
 	}
 	for _, m := range slices.Concat(r.makers...) {

@@ -287,7 +287,7 @@ func (x *Script) end(ctx context.Context) error {
 			}
 		}
 	}
-	if job.ChurnConfig.On() && !x.present.again {
+	if job.ChurnConfig.On() && !x.present.again && (job.ChurnConfig.Mode == "objects" || x.makers()[0].spaces) {
 		x.churn = &churning{of: *x.present, job: job}
 		if job.From > 0 { // the iterations of earlier stages churn, too
 			x.churn.of.slots = nil
