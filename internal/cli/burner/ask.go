@@ -123,14 +123,9 @@ func (f *askFlags) run(p *process.Process, stop *process.Interrupts, args []stri
 	case f.Step <= 0:
 		return process.Usagef("for example 30s", "--step must be above 0, is %v", f.Step)
 	}
-	metadata, err := ReadMetadata(f.metadata)
+	metadata, err := given(p, f.metadata, &f.uuid)
 	if err != nil {
 		return err
-	}
-	if f.uuid == "" {
-		if _, f.uuid, err = p.Names(); err != nil {
-			return err
-		}
 	}
 	c := kubeburner.Config{MetricsEndpoints: []kubeburner.MetricsEndpoint{f.MetricsEndpoint}}
 	profiles, err := c.ProfilesBy(func(name string) (string, error) {

@@ -28,6 +28,15 @@ func ReadMetadata(file string) (metadata map[string]any, err error) {
 	return metadata, err
 }
 
+// given returns what documents have besides, from a file or "", and fills in a missing UUID.
+func given(p *process.Process, file string, uuid *string) (map[string]any, error) {
+	metadata, err := ReadMetadata(file)
+	if err == nil && *uuid == "" {
+		_, *uuid, err = p.Names()
+	}
+	return metadata, err
+}
+
 // ReadYAML reads the file of a flag.
 func ReadYAML(flag, file string, into any) error {
 	text, err := size.ReadFile(file)

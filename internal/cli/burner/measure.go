@@ -93,14 +93,9 @@ func (f *measurer) run(ctx context.Context, p *process.Process) error {
 	if err != nil {
 		return err
 	}
-	metadata, err := ReadMetadata(f.metadata)
+	metadata, err := given(p, f.metadata, &f.uuid)
 	if err != nil {
 		return err
-	}
-	if f.uuid == "" {
-		if _, f.uuid, err = p.Names(); err != nil {
-			return err
-		}
 	}
 	if err := f.from.Check(process.Usagef(p.OrInCluster("--kubeconfig FILE or --lab NAME"), "which cluster? $KUBECONFIG is not read")); err != nil {
 		return err

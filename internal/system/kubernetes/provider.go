@@ -649,6 +649,30 @@ func knowsKinds(ctx context.Context, r system.Request, t *Settings, rendered ren
 
 const kindsPatience = 5 * time.Second // bounds what a dry run waits for a cluster
 
+// helpers returns what a run of a configuration makes beside its load.
+func helpers(r system.Request, t *Settings, rendered renderings) (list []system.Change) {
+	if !r.Workload.AsItIs {
+		return nil
+	}
+	real := t.Named() != nil || t.Lab.RealNode // or may be
+	add := func(format string, args ...any) {
+		if change := (system.Change{Action: system.Make, What: fmt.Sprintf(format, args...)}); !slices.Contains(list, change) {
+			list = append(list, change)
+		}
+	}
+	if real && callsServices(described.Beside(r.Workload)) {
+		add("pod that calls services, of image %s, unless the nodes are simulated", relayImage(t))
+	}
+	for _, a := range rendered.toLoad() {
+		for i := range a.Config.Jobs {
+			if a.Config.PreLoads(i, real) {
+				add("DaemonSet that pulls the images of job %s, and goes before it", a.Config.Jobs[i].Name)
+			}
+		}
+	}
+	return list
+}
+
 // Outline implements system.Provider.
 func (Provider) Outline(ctx context.Context, r system.Request) ([]system.Change, error) {
 	rendered, err := renderingsOf(r, nil)
@@ -685,6 +709,7 @@ func (Provider) Outline(ctx context.Context, r system.Request) ([]system.Change,
 		canary = "in namespace " + t.Namespace + ", which stays, a pod that is never scheduled, to measure the watch"
 	}
 	list = append(list, system.Change{Action: system.Make, What: canary})
+	list = append(list, helpers(r, t, rendered)...)
 	seen := make(map[system.Change]bool)
 	for _, a := range rendered.toLoad() {
 		changes, err := create.Outline(a.Variant, prepared.Identity{UUID: r.UUID, Run: r.Run}, t.Namespace, func(job int) bool { return whole(r.Workload, a.Config.Jobs, job) })

@@ -60,6 +60,19 @@ type relay struct {
 	client          http.Client
 }
 
+func callsServices(beside []*described.Objects) bool {
+	return slices.ContainsFunc(beside, func(o *described.Objects) bool { without, _, _ := o.Unanswered(); return without != nil })
+}
+
+// relayImage returns the image of the relay, from the plan's registry if it has one.
+func relayImage(t *Settings) string {
+	if t.Images == "" {
+		return image.AgentReference
+	}
+	reference, _ := image.At(t.Images, image.AgentReference) // the plan is valid
+	return reference
+}
+
 // helper returns the labels of a pod that is not of the load: that of the canary keeps it apart.
 func (t *Target) helper() map[string]string {
 	return map[string]string{api.LabelManagedBy: api.ManagedBy, api.LabelRun: t.Load.RunID, api.LabelCanary: "true"}
@@ -67,14 +80,10 @@ func (t *Target) helper() map[string]string {
 
 // openRelay makes the relay if services are to be called, and waits until it runs.
 func (t *Target) openRelay(ctx context.Context) error {
-	if !slices.ContainsFunc(t.Load.Beside, func(o *described.Objects) bool { without, _, _ := o.Unanswered(); return without != nil }) {
+	if !callsServices(t.Load.Beside) {
 		return nil
 	}
-	reference := image.AgentReference
-	if from := settingsOf(t.session.Plan).Images; from != "" {
-		reference, _ = image.At(from, reference) // the plan is valid
-	}
-	made := AgentPod(t.helper(), reference, "", "relay", "-node", "$(NODE)")
+	made := AgentPod(t.helper(), relayImage(settingsOf(t.session.Plan)), "", "relay", "-node", "$(NODE)")
 	made.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "NODE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "status.hostIP"}}}}
 	if t.session.lab != nil {
 		made.Spec.NodeSelector = map[string]string{protocol.FidelityLabel: protocol.FidelityReal}

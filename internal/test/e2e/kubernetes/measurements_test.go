@@ -170,3 +170,22 @@ func TestMeasureWithoutALoad(t *testing.T) {
 		}
 	}
 }
+
+// A dry run names what is made beside the load: what calls services and pulls images, where nodes can be real.
+func TestADryRunNamesWhatIsMadeBeside(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	writeFiles(t, dir, services)
+	const relay, puller = "pod that calls services, of image localhost/plimsoll-agent:latest", "DaemonSet that pulls the images of job s"
+	for lab, want := range map[string]bool{"--lab-real-node": true, "--lab-nodes=2": false} {
+		got := e2e.Command(t, nil, "run", filepath.Join(dir, "services.yml"), "--dry-run", lab)
+		if got.Code != process.ExitPass || strings.Contains(got.Stdout, relay) != want || strings.Contains(got.Stdout, puller) != want {
+			t.Errorf("%s: %+v", lab, got)
+		}
+	}
+	writeFiles(t, dir, map[string]string{"bound.yml": strings.Replace(services["services.yml"], "svcTimeout: 2s", "thresholds: [{conditionType: Ready, metric: P99, threshold: 1s}]", 1)})
+	got := e2e.Command(t, nil, "run", filepath.Join(dir, "bound.yml"), "--dry-run", "--lab-nodes", "2")
+	if got.Code != process.ExitUsage || !strings.Contains(got.Stderr, "no service answers there") {
+		t.Errorf("an objective that simulated nodes cannot meet: %+v", got)
+	}
+}
