@@ -328,12 +328,12 @@ func (r *runner) keep(uuid string) (func(record.Dir) error, error) {
 }
 
 // staysHere refuses documents that a configuration, which may be somebody else's, would
-// have written elsewhere.
-func (d documented) staysHere(c *kubeburner.Config) error {
+// have written elsewhere, where its user has not allowed that.
+func (f *experimentFlags) staysHere(c *kubeburner.Config) error {
 	for _, p := range documents.Of(c, "", nil).Places {
-		for _, path := range []string{cmp.Or(d.into, p.Directory), p.Tarball} {
-			if path != "" && path != d.into && (filepath.IsAbs(path) || !within(".", path)) {
-				return process.Usagef("name one below it that is not hidden, or give --metrics-directory to 'plimsoll kube-burner init'", "the configuration has its documents written to %s, which does not lie below the working directory", path)
+		for _, path := range []string{cmp.Or(f.into, p.Directory), p.Tarball} {
+			if path != "" && path != f.into && (filepath.IsAbs(path) || !within(".", path)) && !f.word().allows(path) {
+				return process.Usagef(fmt.Sprintf("if it may be written to: --allow %s; or name one below it that is not hidden", path), "the configuration has its documents written to %s, which does not lie below the working directory", path)
 			}
 		}
 	}

@@ -534,6 +534,7 @@ func TestHostileConfigurations(t *testing.T) {
 		"many.yml": many, "templates/named.yml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: 'c{{ .n }}'}}\n",
 		"templates/f.tpl": `{{ define "x" }}{{ template "y" }}{{ end }}`, "templates/g.tpl": `{{ define "y" }}{{ template "x" }}{{ end }}`,
 		"cycle.yml": job("{objectTemplate: templates/cycle.yml}"), "templates/cycle.yml": `a: {{ template "x" }}`,
+		"away.yml":  "metricsEndpoints: [{indexer: {type: local, metricsDirectory: /nosuch/away}}]\n" + job("{objectTemplate: templates/named.yml, inputVars: {n: 1}}"),
 		"none.yml":  job("{objectTemplate: templates/named.yml, replicas: 0}"),
 		"twice.yml": "jobs:\n- {name: a, objects: [{objectTemplate: templates/cm.yml}]}\n- {name: a, objects: [{objectTemplate: templates/cm.yml}]}\n",
 		"every.yml": "jobs:\n- {name: a, jobType: delete, objects: [{kind: Namespace}]}\n",
@@ -548,10 +549,13 @@ func TestHostileConfigurations(t *testing.T) {
 		{"cycle.yml", process.ExitUsage, "templates/cycle.yml:1"},
 		{"huge.yml", process.ExitUsage, "the template writes more than 16777216 bytes"},
 		{"none.yml", process.ExitPass, "along jobs: 1 job"},
+		{"away.yml --allow /nosuch/away", process.ExitPass, "the directory /nosuch/away (documents)"},
 		{"twice.yml", process.ExitUsage, `the name "a" is taken by jobs[0]`},
 		{"every.yml", process.ExitUsage, "without it the job would take every object of the kind"},
 	} {
-		if got := e2e.Command(t, nil, "run", filepath.Join(dir, tt.file), "--dry-run"); got.Code != tt.code || !strings.Contains(got.Stdout+got.Stderr, tt.says) {
+		args := append([]string{"run"}, strings.Fields(tt.file+" --dry-run")...)
+		args[1] = filepath.Join(dir, args[1])
+		if got := e2e.Command(t, nil, args...); got.Code != tt.code || !strings.Contains(got.Stdout+got.Stderr, tt.says) {
 			t.Errorf("%s: exit code %d, %q is not in %.2000s", tt.file, got.Code, tt.says, got.Stdout+got.Stderr)
 		}
 	}
@@ -816,7 +820,8 @@ func TestConfigurationsThatCannotRun(t *testing.T) {
 		{"user data of a workload", "sweep node-density --levels 1 --user-data data.yml", []string{"--user-data is for kube-burner configurations"}},
 		{"a measurement that is not served", "run bare.yml", []string{"by the orders of an image of kube-burner's"}},
 		{"a threshold of no milestone", "run vmityped.yml", []string{`there is no "VMIRuning" here (did you mean "VMIRunning"?)`}},
-		{"documents elsewhere", "run away.yml", []string{"written to ../away", "below the working directory"}},
+		{"documents elsewhere", "run away.yml", []string{"written to ../away", "below the working directory", "--allow ../away"}},
+		{"documents elsewhere, and another place is allowed", "run away.yml --allow ../awa", []string{"written to ../away"}},
 		{"no cluster", "kube-burner init -c mixed.yml --set ITERATIONS=1", []string{"which cluster? $KUBECONFIG is not read", "--kubeconfig FILE"}},
 		{"no configuration", "kube-burner init --lab x", []string{"--config is missing"}},
 		{"a configuration that is none", "kube-burner init -c workload.yml --lab x", []string{"is not a configuration of kube-burner"}},
