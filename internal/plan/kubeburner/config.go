@@ -256,16 +256,16 @@ type Indexer struct {
 
 // Measurement is something to measure while jobs run.
 type Measurement struct {
-	Name              string         `yaml:"name" words:"podLatency, jobLatency, nodeLatency, pvcLatency, vmiLatency, vmimLatency, serviceLatency, dataVolumeLatency, volumeSnapshotLatency, netpolLatency, pprof, cudnLatency, raLatency"`
-	Thresholds        []Threshold    `yaml:"thresholds"`
-	SvcTimeout        time.Duration  `yaml:"svcTimeout" default:"5s" range:">0"`
-	QuantilesIndexer  string         `yaml:"quantilesIndexer"`
-	TimeseriesIndexer string         `yaml:"timeseriesIndexer"`
-	PProfTargets      []PProfTarget  `yaml:"pprofTargets"`
-	PProfInterval     time.Duration  `yaml:"pprofInterval" range:"0s.."`
-	PProfDirectory    string         `yaml:"pprofDirectory" default:"pprof"`
-	NodeAffinity      map[string]any `yaml:"nodeAffinity"`
-	Config            map[string]any `yaml:"config"` // of one measurement, such as netpolLatency's proxy
+	Name              string            `yaml:"name" words:"podLatency, jobLatency, nodeLatency, pvcLatency, vmiLatency, vmimLatency, serviceLatency, dataVolumeLatency, volumeSnapshotLatency, netpolLatency, pprof, cudnLatency, raLatency"`
+	Thresholds        []Threshold       `yaml:"thresholds"`
+	SvcTimeout        time.Duration     `yaml:"svcTimeout" default:"5s" range:">0"`
+	QuantilesIndexer  string            `yaml:"quantilesIndexer"`
+	TimeseriesIndexer string            `yaml:"timeseriesIndexer"`
+	PProfTargets      []PProfTarget     `yaml:"pprofTargets"`
+	PProfInterval     time.Duration     `yaml:"pprofInterval" range:"0s.."`
+	PProfDirectory    string            `yaml:"pprofDirectory" default:"pprof"`
+	NodeAffinity      map[string]string `yaml:"nodeAffinity"`
+	Config            map[string]any    `yaml:"config"` // of one measurement, such as netpolLatency's proxy
 }
 
 // Threshold is a bound on a latency.

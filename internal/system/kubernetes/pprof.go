@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -167,7 +166,7 @@ func (p *profiler) profiles(ctx context.Context, t *kubeburner.PProfTarget) (lis
 	}
 	core := p.Client.Typed.CoreV1()
 	if t.Nodes() {
-		nodes, err := core.Nodes().List(ctx, metav1.ListOptions{LabelSelector: nodeLabels(p.present)})
+		nodes, err := core.Nodes().List(ctx, metav1.ListOptions{LabelSelector: labels.Set(p.present.NodeAffinity).String()})
 		if err != nil {
 			return nil, p.Client.Unreachable(err)
 		}
@@ -239,13 +238,4 @@ func (b forwardedBody) Close() error {
 	err := b.ReadCloser.Close()
 	b.forward.Close()
 	return err
-}
-
-// nodeLabels returns the selector of the nodes that a measurement is for.
-func nodeLabels(m *kubeburner.Measurement) string {
-	var list []string
-	for key, value := range m.NodeAffinity {
-		list = append(list, fmt.Sprintf("%s=%v", key, value))
-	}
-	return strings.Join(list, ",")
 }

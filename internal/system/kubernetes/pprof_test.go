@@ -73,7 +73,7 @@ func TestProfilesOfPrograms(t *testing.T) {
 		return kubeburner.PProfTarget{Name: name, Namespace: "ns", LabelSelector: map[string]string{"app": app}, URL: url, BearerToken: token}
 	}
 	run.Load.Config = &kubeburner.Config{Global: kubeburner.Global{Measurements: []kubeburner.Measurement{{
-		Name: "pprof", PProfDirectory: "pprof/here", PProfInterval: 20 * time.Millisecond, NodeAffinity: map[string]any{"role": "worker"},
+		Name: "pprof", PProfDirectory: "pprof/here", PProfInterval: 20 * time.Millisecond, NodeAffinity: map[string]string{"role": "worker"},
 		PProfTargets: []kubeburner.PProfTarget{
 			of("heap", "https://localhost:6060/heap?debug=1", "sw0rdf1sh", "a"), of("none", "https://localhost:6060/heap", "other", "a"),
 			of("huge", "https://localhost:6060/huge", "sw0rdf1sh", "a"), of("nobody", "https://localhost:6060/heap", "", "b"),

@@ -432,9 +432,13 @@ var otherObjects = map[string]string{
 	"all.yml":      "global: {measurements: [{name: podLatency, thresholds: [{conditionType: Ready, metric: P99, threshold: 5m}]}, {name: vmiLatency}, {name: dataVolumeLatency, thresholds: [{conditionType: Ready, metric: P99, threshold: 5m}]}]}\njobs:\n- {name: a, qps: 20, burst: 20, jobIterations: 3, namespace: a, objects: [{objectTemplate: vm.yml}, {objectTemplate: dv.yml, replicas: 2}], measurements: [{name: jobLatency}]}\n- {name: b, qps: 20, burst: 20, jobIterations: 2, namespace: b, objects: [{objectTemplate: job.yml}], measurements: [{name: jobLatency}]}\n",
 	"vmityped.yml": "global: {measurements: [{name: vmiLatency, thresholds: [{conditionType: VMIRuning, metric: P99, threshold: 5m}]}]}\njobs:\n- {name: m, objects: [{objectTemplate: vm.yml}]}\n",
 	"jobs.yml":     "global: {measurements: [{name: jobLatency, thresholds: [{conditionType: Complete, metric: P50, threshold: 5m}]}]}\njobs:\n- {name: j, qps: 20, burst: 20, jobIterations: 4, namespace: j, objects: [{objectTemplate: job.yml, replicas: 2}]}\n",
-	"job.yml":      "apiVersion: batch/v1\nkind: Job\nmetadata: {name: 'job-{{.Iteration}}-{{.Replica}}'}\nspec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: pause}]}}}\n",
-	"vm.yml":       "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: 'vm-{{.Iteration}}-{{.Replica}}'}\nspec:\n  runStrategy: Always\n  template:\n    spec:\n      domain: {devices: {disks: [{name: d, disk: {bus: virtio}}]}, resources: {requests: {memory: 64Mi}}}\n      volumes: [{name: d, containerDisk: {image: fedora}}]\n",
-	"dv.yml":       "apiVersion: cdi.kubevirt.io/v1beta1\nkind: DataVolume\nmetadata: {name: 'dv-{{.Iteration}}-{{.Replica}}'}\nspec: {source: {blank: {}}, storage: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}\n",
+	"claims.yml":   "global: {measurements: [{name: pvcLatency}, {name: nodeLatency}]}\njobs:\n- {name: c, qps: 20, burst: 20, jobIterations: 2, namespace: c, objects: [{objectTemplate: claim.yml}]}\n",
+	"moves.yml":    "jobs:\n- {name: some, qps: 20, burst: 20, namespace: mv, objects: [{objectTemplate: vm.yml, replicas: 2}]}\n- {name: mv, jobType: kubevirt, qps: 20, burst: 20, objects: [{kubeVirtOp: migrate, labelSelector: {kube-burner.io/job: some}}], measurements: [{name: vmimLatency}]}\n",
+	"claim.yml": "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: 'plimsoll-{{.UUID}}-{{.Iteration}}'}\nspec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /x}}\n---\n" +
+		"apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: claim}\nspec: {storageClassName: '', volumeName: 'plimsoll-{{.UUID}}-{{.Iteration}}', accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n",
+	"job.yml": "apiVersion: batch/v1\nkind: Job\nmetadata: {name: 'job-{{.Iteration}}-{{.Replica}}'}\nspec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: pause}]}}}\n",
+	"vm.yml":  "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: 'vm-{{.Iteration}}-{{.Replica}}'}\nspec:\n  runStrategy: Always\n  template:\n    spec:\n      domain: {devices: {disks: [{name: d, disk: {bus: virtio}}]}, resources: {requests: {memory: 64Mi}}}\n      volumes: [{name: d, containerDisk: {image: fedora}}]\n",
+	"dv.yml":  "apiVersion: cdi.kubevirt.io/v1beta1\nkind: DataVolume\nmetadata: {name: 'dv-{{.Iteration}}-{{.Replica}}'}\nspec: {source: {blank: {}}, storage: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}\n",
 }
 
 // Of machines, disks and jobs a configuration's own measurement is made.
@@ -450,6 +454,8 @@ func TestKubeBurnerMeasuresOtherObjects(t *testing.T) {
 		{"machines.yml", "vmiLatency", "m", "vmReadyLatency", 6, 11, 3},
 		{"disks.yml", "dvLatency", "d", "dvReadyLatency", 4, 3, 3},
 		{"jobs.yml", "jobLatency", "j", "completionLatency", 8, 2, 3},
+		{"claims.yml", "pvcLatency", "c", "bindingLatency", 2, 4, 5},
+		{"moves.yml", "vmimLatency", "mv", "succeededLatency", 2, 7, 3},
 		{"all.yml", "dvLatency", "a", "dvReadyLatency", 6, 3, 11},
 	} {
 		out := tt.job + "-documents"
