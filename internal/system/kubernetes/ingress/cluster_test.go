@@ -32,6 +32,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/system"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/kubetest"
 	"plimsoll.dev/plimsoll/internal/system/local/clients"
 )
@@ -214,6 +215,52 @@ func TestASilentClientIsReplaced(t *testing.T) {
 		if i.replace(t.Context(), nil); !i.links[0].since.IsZero() {
 			t.Errorf("%s: a client that answers again counts as silent", tt.why)
 		}
+	}
+}
+
+// A job that makes no pod for a lost client, because several have failed, is made again, once it has been waited for.
+func TestAJobThatHoldsClientsUp(t *testing.T) {
+	for _, tt := range []struct {
+		why  string
+		code int // of the removal
+		want []string
+	}{
+		{"the job is made again", http.StatusOK, []string{"DELETE /jobs/clients", "POST /jobs", "GET /pods?batch.kubernetes.io/job-name=clients-again-1"}},
+		{"a user who may not remove it waits", http.StatusForbidden, []string{"DELETE /jobs/clients", "GET /pods?batch.kubernetes.io/job-name=clients"}},
+	} {
+		ctx, stop := context.WithCancel(t.Context())
+		var asked []string
+		i := onAPI(t, map[string]string{"clients": "2"}, func(w http.ResponseWriter, r *http.Request) {
+			at := r.Method + " " + strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/apis/batch/v1/namespaces/plimsoll-r"), "/api/v1/namespaces/plimsoll-r")
+			if selector := r.URL.Query().Get("labelSelector"); selector != "" {
+				at += "?" + selector
+			}
+			if asked = append(asked, at); len(asked) > 3 && strings.Contains(strings.Join(asked[:len(asked)-1], " "), "DELETE") && r.Method == http.MethodGet {
+				stop()
+			}
+			switch {
+			case strings.HasSuffix(r.URL.Path, "/pods"):
+				answer(t, w, http.StatusOK, corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}})
+			case r.Method == http.MethodDelete:
+				answer(t, w, tt.code, metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Code: int32(tt.code), Reason: metav1.StatusReasonForbidden, Status: map[bool]string{true: metav1.StatusSuccess, false: metav1.StatusFailure}[tt.code == http.StatusOK]})
+			default:
+				answer(t, w, http.StatusOK, batchv1.Job{TypeMeta: metav1.TypeMeta{Kind: "Job", APIVersion: "batch/v1"}})
+			}
+		})
+		now := time.Unix(1e9, 0)
+		i.Host.Now = func() time.Time { now = now.Add(silentBound / 4); return now }
+		i.fleet, i.wanted, i.made = &clients.Fleet{Now: i.Rec.Clock.Now}, 1, 1
+		lost := &link{client: clients.NewClient("client-0", nil), pod: "p", forward: new(api.Forward)}
+		i.links = []*link{lost}
+		_ = i.reach(ctx)
+		n := slices.Index(asked, tt.want[0])
+		if n < 2 || !slices.Equal(asked[n:min(n+len(tt.want), len(asked))], tt.want) {
+			t.Errorf("%s: %q", tt.why, asked)
+		}
+		if again := tt.code == http.StatusOK; (lost.pod == "") != again || (len(i.Rec.Sink.(*kubetest.Sink).Events()) == 1) != again {
+			t.Errorf("%s: the link is %+v", tt.why, lost)
+		}
+		stop()
 	}
 }
 

@@ -35,7 +35,7 @@ const (
 	mostLate     = 100 * time.Millisecond // after that moment
 	askBound     = 5 * time.Second        // for one request before the load
 	removalBound = 3 * time.Minute
-	silentBound  = 15 * time.Second // from a client's first missing answer until its pod is removed
+	silentBound  = 15 * time.Second // from a client's first missing answer until its pod is removed, or its job made again
 )
 
 // instance loads the ways to back ends of a run's own namespace.
@@ -55,6 +55,7 @@ type instance struct {
 	links  []*link // to the clients, by the index of their job
 	wanted int     // clients
 	made   int     // of the job
+	jobs   int     // that were made again
 
 	classes  map[string]string // controller of each ingress class of the cluster, nil before they are read
 	standard string            // default class, "" for none
@@ -101,8 +102,8 @@ func (i *instance) setUp(ctx context.Context) error {
 	i.signs.Go(func() { i.live(alive) })
 	// Before the back ends, which are placed by the clients.
 	i.made = i.wanted
-	if _, err := i.Client().Typed.BatchV1().Jobs(i.namespace).Create(ctx, i.clientJob(i.made), metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("create the clients: %w", i.Client().Unreachable(err))
+	if err := i.makeClients(ctx); err != nil {
+		return err
 	}
 	for n, arm := range slices.Sorted(maps.Keys(i.arms)) {
 		if arm == "" && len(i.arms) > 1 {
@@ -289,7 +290,7 @@ func (i *instance) start(ctx context.Context, one *site, _ *system.Level) (local
 		i.made = all
 		i.Rec.Emit(&record.Note{Text: fmt.Sprintf("clients were the limit: %s from now on", clientNoun().Count(i.wanted))})
 		patch := fmt.Appendf(nil, `{"spec":{"completions":%d,"parallelism":%[1]d}}`, i.made)
-		if _, err := i.Client().Typed.BatchV1().Jobs(i.namespace).Patch(ctx, partClients, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		if _, err := i.Client().Typed.BatchV1().Jobs(i.namespace).Patch(ctx, i.job(), types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 			return nil, fmt.Errorf("add clients: %w", i.Client().Unreachable(err))
 		}
 	}

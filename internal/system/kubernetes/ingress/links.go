@@ -28,7 +28,7 @@ type link struct {
 	node      string          // of its first pod
 	pod       string
 	forward   *api.Forward
-	since     time.Time // of its first missing answer, zero while it answers
+	since     time.Time // since when it does not answer, or has no pod; zero while it answers
 	fate      string    // why its pod does not run, "" while it does or where that is unknown
 	next      string    // why the latest other pod does not run
 	abandoned bool      // it did not come back, and the load goes on without it
@@ -71,7 +71,7 @@ func fateOf(pod *corev1.Pod) string {
 
 // look returns the running pods of the clients, by the index of the job, and notes why others do not run.
 func (i *instance) look(ctx context.Context) ([]*corev1.Pod, error) {
-	list, err := i.Client().Typed.CoreV1().Pods(i.namespace).List(ctx, metav1.ListOptions{LabelSelector: labelPart + "=" + partClients})
+	list, err := i.Client().Typed.CoreV1().Pods(i.namespace).List(ctx, metav1.ListOptions{LabelSelector: batchv1.JobNameLabel + "=" + i.job()})
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (i *instance) missing(pods []*corev1.Pod) string {
 		case l.client == nil:
 			list = append(list, cmp.Or(l.next, fmt.Sprintf("client-%d has no pod", n)))
 		default:
-			list = append(list, fmt.Sprintf("%s was lost (%s), and nothing replaces it: %s", l.client.Name, cmp.Or(l.fate, "pod "+l.pod+" is gone"), cmp.Or(l.next, "there is no other pod")))
+			list = append(list, fmt.Sprintf("%s was lost (%s), and nothing replaces it: %s", l.client.Name, cmp.Or(l.fate, "pod "+cmp.Or(l.pod, "of "+l.client.Name)+" is gone"), cmp.Or(l.next, "there is no other pod")))
 		}
 	}
 	return named(list)
@@ -170,13 +170,48 @@ func (i *instance) reach(ctx context.Context) error {
 			i.fleet.Clients = append(i.fleet.Clients, i.links[n].client)
 		}
 		if len(i.fleet.Clients) < i.wanted {
-			return i.missing(pods), false, nil
+			return i.missing(pods), false, i.renew(ctx, pods)
 		}
 		asking, cancel := context.WithTimeoutCause(ctx, askBound, fmt.Errorf("no answer within %v", askBound))
 		defer cancel()
 		silent := i.fleet.Agree(asking) // a container runs before its program listens
 		return i.replace(ctx, silent), len(silent) == 0, nil
 	})
+}
+
+// renew makes the clients' job again where it makes no pod for a lost client: after each pod that failed, a job waits
+// twice as long for the next one, up to ten minutes.
+func (i *instance) renew(ctx context.Context, pods []*corev1.Pod) error {
+	now, late := i.Now(), false
+	for n, l := range i.links {
+		if pods[n] != nil || l.abandoned || l.client == nil || l.next != "" || l.pod == "" {
+			continue
+		}
+		if l.since.IsZero() {
+			l.since = now
+		}
+		late = late || now.Sub(l.since) >= silentBound
+	}
+	if !late {
+		return nil
+	}
+	background := metav1.DeletePropagationBackground
+	err := i.Client().Typed.BatchV1().Jobs(i.namespace).Delete(ctx, i.job(), metav1.DeleteOptions{PropagationPolicy: &background})
+	if api.Refused(err) {
+		return nil // its next pod may come in time
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	i.Rec.Emit(&record.Note{Text: "the clients are made again: their job holds up the next pod, because several have failed"})
+	for _, l := range i.links {
+		if l.client != nil {
+			l.close()
+			l.pod, l.since = "", time.Time{}
+		}
+	}
+	i.jobs++
+	return i.makeClients(ctx)
 }
 
 // connect makes the link to a client, or leads it to a pod that replaced the former one.
@@ -192,11 +227,11 @@ func (i *instance) connect(n int, pod *corev1.Pod) error {
 	if l.client == nil {
 		l.node = pod.Spec.NodeName
 		l.client = clients.NewClient(fmt.Sprintf("client-%d on %s", n, l.node), func(ctx context.Context) (net.Conn, error) { return l.forward.Dial(ctx) })
-	} else {
+	} else if l.pod != "" {
 		l.close()
 		i.Rec.Emit(&record.Note{Text: fmt.Sprintf("%s was lost: a pod on %s replaces it", l.client.Name, pod.Spec.NodeName)})
 	}
-	l.pod, l.forward, l.fate = pod.Name, forward, ""
+	l.pod, l.forward, l.fate, l.since = pod.Name, forward, "", time.Time{}
 	return nil
 }
 

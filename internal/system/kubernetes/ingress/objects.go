@@ -375,6 +375,22 @@ func (i *instance) send(ctx context.Context, method, at string, object, into any
 	return json.Unmarshal(r.Body, into)
 }
 
+// job returns the name of the clients' job.
+func (i *instance) job() string {
+	if i.jobs == 0 {
+		return partClients
+	}
+	return fmt.Sprintf("%s-again-%d", partClients, i.jobs)
+}
+
+// makeClients makes the clients' job.
+func (i *instance) makeClients(ctx context.Context) error {
+	if _, err := i.Client().Typed.BatchV1().Jobs(i.namespace).Create(ctx, i.clientJob(i.made), metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create the clients: %w", i.Client().Unreachable(err))
+	}
+	return nil
+}
+
 // clientJob returns the job whose pods send the load, so many of them.
 func (i *instance) clientJob(n int) *batchv1.Job {
 	base := i.arms[""]
@@ -386,7 +402,7 @@ func (i *instance) clientJob(n int) *batchv1.Job {
 		pod.Spec.Affinity = away(nodesOf(labelPart, partClients), nodesOf(labelKind, partBackEnd))
 	}
 	indexed := batchv1.IndexedCompletion
-	return &batchv1.Job{ObjectMeta: i.meta(partClients, partClients), Spec: batchv1.JobSpec{
+	return &batchv1.Job{ObjectMeta: i.meta(i.job(), partClients), Spec: batchv1.JobSpec{
 		CompletionMode: &indexed, Completions: new(int32(n)), Parallelism: new(int32(n)), BackoffLimit: new(int32(1000)), Template: pod,
 	}}
 }

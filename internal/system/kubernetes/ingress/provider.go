@@ -197,6 +197,7 @@ func (Provider) Account(r system.Request, namespace string) (kubernetes.Account,
 	need("makes the clients, and sends them their orders", "jobs.batch", "create", "patch")
 	need("makes the clients, and sends them their orders", "pods", "list")
 	need("makes the clients, and sends them their orders", "pods/portforward", "get", "create")
+	put(&optional, "makes the clients again, where their job waits longer and longer for a lost one", "jobs.batch", "delete")
 	put(&optional, "replaces silent clients, and removes the pods before the cluster does, which is faster", "pods", "deletecollection", "delete")
 	put(&optional, "names the network policies that may block requests", "networkpolicies.networking.k8s.io", "list")
 	for _, arm := range slices.Sorted(maps.Keys(arms)) {

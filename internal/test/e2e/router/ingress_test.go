@@ -275,10 +275,11 @@ func TestASearchSurvivesALostClient(t *testing.T) {
 		}
 	}
 	mark(`"clients"`)
-	evict := func() {
-		gone := clientPods(t, p)[1]
-		if err := typed.PolicyV1().Evictions(gone.Namespace).Evict(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: gone.Name, Namespace: gone.Namespace}}); err != nil {
-			t.Fatal(err)
+	evict := func(all []corev1.Pod) {
+		for _, gone := range all {
+			if err := typed.PolicyV1().Evictions(gone.Namespace).Evict(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: gone.Name, Namespace: gone.Namespace}}); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	pause := func() (pid int) {
@@ -288,17 +289,19 @@ func TestASearchSurvivesALostClient(t *testing.T) {
 		return pid
 	}
 	for _, tt := range []struct {
-		out  string
-		do   func()
-		code int
-		says string // of a note, or of the result
+		out     string
+		clients int
+		do      func()
+		code    int
+		says    string // of a note, or of the result
 	}{
-		{"evicted", evict, process.ExitPass, "was lost: a pod on real-0 replaces it"},
-		{"paused", func() { pid := pause(); time.AfterFunc(10*time.Second, func() { _ = unix.Kill(pid, unix.SIGCONT) }) }, process.ExitPass, ""},
-		{"silent", func() { pause() }, process.ExitPass, "client-1 on real-0 was silent: its pod "},
-		{"lost", func() { mark("null"); evict() }, process.ExitInconclusive, ", and nothing replaces it: pod clients-1-"},
+		{"evicted", 2, func() { evict(clientPods(t, p)[1:]) }, process.ExitPass, "was lost: a pod on real-0 replaces it"},
+		{"drained", 3, func() { evict(clientPods(t, p)) }, process.ExitPass, "the clients are made again"},
+		{"paused", 2, func() { pid := pause(); time.AfterFunc(10*time.Second, func() { _ = unix.Kill(pid, unix.SIGCONT) }) }, process.ExitPass, ""},
+		{"silent", 2, func() { pause() }, process.ExitPass, "client-1 on real-0 was silent: its pod "},
+		{"lost", 2, func() { mark("null"); evict(clientPods(t, p)[1:]) }, process.ExitInconclusive, ", and nothing replaces it: pod clients-1-"},
 	} {
-		run := p.Start(t, "limit", "ingress", "--lab", p.Lab, "--from", "20", "--step", "10", "--max", "30", "--resolution", "10", "--hold", "3s", "--confirm", "1", "--set", "clients=2", "--set", "clientNodes="+label+"=clients", "--set", "backEnds=1", "--slo", "errors < 50%", "--out", tt.out)
+		run := p.Start(t, "limit", "ingress", "--lab", p.Lab, "--from", "20", "--step", "10", "--max", "30", "--resolution", "10", "--hold", "3s", "--confirm", "1", "--set", fmt.Sprint("clients=", tt.clients), "--set", "clientNodes="+label+"=clients", "--set", "backEnds=1", "--slo", "errors < 50%", "--out", tt.out)
 		harness.Await(t, "the load", func() bool { return e2e.Windows(p, tt.out) > 1 })
 		tt.do()
 		got, r := run.Wait(), p.Result(t, tt.out)
