@@ -32,7 +32,7 @@ func targetOn(t *testing.T, handler http.HandlerFunc) (*Target, *kubetest.Sink) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Target{Run: common, watch: watch, session: sessionOn(nil)}, sink
+	return &Target{Run: common, watch: watch, session: sessionOn(nil), profiles: new(profiler)}, sink
 }
 
 // sessionOn is a session on a cluster, without a workload.
