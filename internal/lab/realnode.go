@@ -171,11 +171,12 @@ const (
 	ImageAgent      = "agent"      // of the workloads' own containers
 	ImagePostgreSQL = "postgresql" // of the workloads' database
 	ImageTraefik    = "traefik"    // of the ingress controller of labs
+	ImageFio        = "fio"        // of the agent with fio, for IO on volumes of a cluster
 	ImageSelf       = "self"       // of this program
 )
 
 // ImageNames lists the images that MakeImage can make.
-func ImageNames() []string { return append(WorkloadImages(), ImageTraefik, ImageSelf) }
+func ImageNames() []string { return append(WorkloadImages(), ImageTraefik, ImageFio, ImageSelf) }
 
 // Traefik describes the program of the image of that name.
 func Traefik() proc.Program {
@@ -220,11 +221,14 @@ func (s Store) MakeImage(ctx context.Context, name string) (made image.Made, ref
 		return nil, "", nil, fmt.Errorf("make image %s: %w", name, err)
 	}
 	done = func() { os.RemoveAll(dir) }
-	made, err = image.PostgreSQL(ctx, s.Executable, dir)
-	if err != nil {
+	reference, of := image.PostgresReference, image.PostgreSQL
+	if name == ImageFio {
+		reference, of = image.FioReference, image.Fio
+	}
+	if made, err = of(ctx, s.Executable, dir); err != nil {
 		done()
 	}
-	return made, image.PostgresReference, done, err
+	return made, reference, done, err
 }
 
 // ImageFile returns the path at which a built image is kept for later labs.

@@ -59,11 +59,11 @@ func images(p *process.Process, name, release string) (lab.Store, error) {
 		return lab.Store{}, process.Usagef(nearest.Hint(name, names, "there is: "+strings.Join(names, ", ")), "there is no image %q", name)
 	}
 	switch {
-	case release != "" && name == lab.ImagePostgreSQL:
+	case release != "" && (name == lab.ImagePostgreSQL || name == lab.ImageFio):
 		return lab.Store{}, process.Usagef("leave --from out, or name the images of a release: "+lab.ImageAgent+", "+lab.ImageSelf, "the image %s is made of a distribution's packages, and no release has it", name)
 	case release == "" && runtime.GOOS != "linux":
 		return lab.Store{}, &system.UnableError{Err: fmt.Errorf("the image %s needs a program for Linux", name), Hint: "give the directory of a release: --from DIR"}
-	case release == "" && (name == lab.ImageAgent || name == lab.ImagePostgreSQL) && !image.HasAgent():
+	case release == "" && slices.Contains([]string{lab.ImageAgent, lab.ImagePostgreSQL, lab.ImageFio}, name) && !image.HasAgent():
 		p.Logf("note: this program was built without the small agent (make build adds it): the image contains the whole program\n")
 	}
 	dir, err := p.StateDir()

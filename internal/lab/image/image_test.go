@@ -227,7 +227,7 @@ func TestBadReferences(t *testing.T) {
 // The root holds what the server needs, wherever the distribution has put it.
 func TestRootOfPostgreSQL(t *testing.T) {
 	var b bytes.Buffer
-	w := newRootWriter(&b)
+	w := newRootWriter(&b, postgreSQL())
 	for _, c := range []struct {
 		name string
 		want string // in the root, "" for what is left out
@@ -269,8 +269,24 @@ func TestRootOfPostgreSQL(t *testing.T) {
 		t.Errorf("links %v", links)
 	}
 	var none *NoPackagesError
-	if err := newRootWriter(io.Discard).finish(); !errors.As(err, &none) {
+	if err := newRootWriter(io.Discard, postgreSQL()).finish(); !errors.As(err, &none) {
 		t.Errorf("without a server: %v", err)
+	}
+}
+
+// That of fio holds the program, and what it loads.
+func TestRootOfFio(t *testing.T) {
+	w := newRootWriter(io.Discard, fio())
+	for name, want := range map[string]bool{
+		"./usr/bin/fio": true, "./usr/bin/fio-genzipf": false, "./usr/lib/x86_64-linux-gnu/librados.so.2": true,
+		"./usr/lib/x86_64-linux-gnu/ceph/libceph-common.so.2": true, "./usr/lib/x86_64-linux-gnu/gconv/UTF-16.so": false,
+	} {
+		if err := w.add(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o755}, strings.NewReader("")); err != nil || w.seen[rootName(name)] != want {
+			t.Errorf("%s: %v, %v", name, w.seen, err)
+		}
+	}
+	if err := w.finish(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -301,7 +317,7 @@ func TestImagesInARegistry(t *testing.T) {
 func TestPackagesLeadNowhere(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
 	var b bytes.Buffer
-	root, w := cpio{}, newRootWriter(&b)
+	root, w := cpio{}, newRootWriter(&b, postgreSQL())
 	for _, h := range []tar.Header{
 		{Name: "../../../" + outside + "/boot/vmlinuz-1", Typeflag: tar.TypeReg},
 		{Name: outside + "/lib/x86_64-linux-gnu/libz.so.1", Typeflag: tar.TypeReg},

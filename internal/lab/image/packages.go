@@ -20,8 +20,11 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// PostgresReference names the image of PostgreSQL on a lab's real node.
-const PostgresReference = Local + "plimsoll-postgresql:latest"
+// References of the images made of packages, on a lab's real node.
+const (
+	PostgresReference = Local + "plimsoll-postgresql:latest"
+	FioReference      = Local + "plimsoll-fio:latest"
+)
 
 // postgresUser owns the database unless the cluster chooses another user: the server refuses root.
 const postgresUser = 999
@@ -39,28 +42,45 @@ func (e *NoPackagesError) Unwrap() error { return e.Err }
 // PostgreSQL makes the image of a PostgreSQL server from packages that it unpacks in dir, which the image
 // needs. The agent makes the database at the start. Without packages it returns a *NoPackagesError.
 func PostgreSQL(ctx context.Context, executable, dir string) (v1.Image, error) {
-	image, err := postgreSQL(ctx, executable, dir)
+	program, err := agentProgram(executable)
 	if err != nil {
 		return nil, fmt.Errorf("make the image of PostgreSQL: %w", err)
 	}
-	return image, nil
+	return packaged(ctx, program, dir, postgreSQL(), v1.Config{
+		Cmd: []string{"postgres"}, User: fmt.Sprintf("%d:0", postgresUser), Env: []string{"PATH=/usr/bin", "HOME=/tmp"},
+		ExposedPorts: map[string]struct{}{"5432/tcp": {}},
+	})
 }
 
-func postgreSQL(ctx context.Context, executable, dir string) (v1.Image, error) {
-	program, err := agentProgram(executable)
+// FioData is the directory of the volume on which the clients of Fio do IO.
+const FioData = "/data"
+
+// Fio makes the image of clients that do IO: this program, with all roles of the agent, and fio.
+func Fio(ctx context.Context, executable, dir string) (v1.Image, error) {
+	program, err := os.ReadFile(executable)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("make the image of fio: %w", err)
 	}
+	return packaged(ctx, program, dir, fio(), v1.Config{Cmd: []string{"pause"}, User: noRoot, Env: []string{"PATH=/usr/bin", "HOME=/tmp"}})
+}
+
+// packaged makes an image of the agent's program, and of what packages have for a root.
+func packaged(ctx context.Context, program []byte, dir string, of root, config v1.Config) (image v1.Image, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("make the image of %s: %w", of.what, err)
+		}
+	}()
 	agent, err := programLayer(program, "agent", tmp())
 	if err != nil {
 		return nil, err
 	}
-	packages, err := download(ctx, dir, "postgresql", "dash")
+	packages, err := download(ctx, dir, of.packages...)
 	if err != nil {
 		return nil, err
 	}
 	var layer bytes.Buffer
-	w := newRootWriter(&layer)
+	w := newRootWriter(&layer, of)
 	for _, p := range packages {
 		if err := unpack(ctx, p, w.add); err != nil {
 			return nil, err
@@ -69,11 +89,8 @@ func postgreSQL(ctx context.Context, executable, dir string) (v1.Image, error) {
 	if err := w.finish(); err != nil {
 		return nil, err
 	}
-	return assemble(runtime.GOARCH, v1.Config{
-		Entrypoint: []string{"/agent"}, Cmd: []string{"postgres"}, WorkingDir: "/",
-		User: fmt.Sprintf("%d:0", postgresUser), Env: []string{"PATH=/usr/bin", "HOME=/tmp"},
-		ExposedPorts: map[string]struct{}{"5432/tcp": {}},
-	}, agent, layer.Bytes())
+	config.Entrypoint, config.WorkingDir = []string{"/agent"}, "/"
+	return assemble(runtime.GOARCH, config, agent, layer.Bytes())
 }
 
 // download gets packages with their dependencies, as if nothing were installed.
@@ -131,34 +148,64 @@ func unpack(ctx context.Context, file string, add func(*tar.Header, io.Reader) e
 	}
 }
 
-// rootWriter writes the root of a file system that runs PostgreSQL and nothing else, as a tar archive.
-type rootWriter struct {
-	tar          *tar.Writer
-	seen         map[string]bool
-	version      string // of PostgreSQL, as in the name of its directory
-	server       *regexp.Regexp
+// root says what a file system has that runs one program and nothing else.
+type root struct {
+	what         string // the program
+	packages     []string
+	program      *regexp.Regexp // its file, perhaps with its version
 	wanted, left []*regexp.Regexp
+	beside       func(version string) []tar.Header // beside the files of the packages
+	accounts     string
 }
 
-func newRootWriter(to io.Writer) *rootWriter {
-	return &rootWriter{
-		tar: tar.NewWriter(to), seen: make(map[string]bool),
-		server: regexp.MustCompile(`^usr/lib/postgresql/([0-9]+)/bin/postgres$`),
-		wanted: []*regexp.Regexp{
-			regexp.MustCompile(`^usr/lib/postgresql/[0-9]+/(bin/(postgres|initdb)$|lib/[^/]+\.so$)`),
-			regexp.MustCompile(`^usr/share/postgresql/[0-9]+/`),
-			regexp.MustCompile(`^usr/share/zoneinfo/`),
-			regexp.MustCompile(`^usr/lib/[^/]+-linux-gnu/[^/]+\.so(\.[^/]*)?$`),
-			regexp.MustCompile(`^usr/lib(64)?/ld-[^/]+$`),
-			regexp.MustCompile(`^usr/bin/(sh|dash)$`), // initdb calls the server by a shell
-		},
-		// Large and unused: the compiler of queries, other languages, manuals.
-		left: []*regexp.Regexp{
-			regexp.MustCompile(`/(llvmjit[^/]*|libLLVM[^/]*|libperl[^/]*|libz3[^/]*)$`),
-			regexp.MustCompile(`^usr/share/postgresql/[0-9]+/man/`),
-			regexp.MustCompile(`^usr/share/zoneinfo/(right|posix)/`),
-		},
+func patterns(list ...string) (of []*regexp.Regexp) {
+	for _, p := range list {
+		of = append(of, regexp.MustCompile(p))
 	}
+	return of
+}
+
+// libraries are wanted by every program, and its loader.
+const libraries, loader = `^usr/lib/[^/]+-linux-gnu/(ceph/)?[^/]+\.so(\.[^/]*)?$`, `^usr/lib(64)?/ld-[^/]+$`
+
+func postgreSQL() root {
+	return root{
+		what: "PostgreSQL", packages: []string{"postgresql", "dash"}, program: regexp.MustCompile(`^usr/lib/postgresql/([0-9]+)/bin/postgres$`),
+		wanted: patterns(
+			`^usr/lib/postgresql/[0-9]+/(bin/(postgres|initdb)$|lib/[^/]+\.so$)`, `^usr/share/postgresql/[0-9]+/`, `^usr/share/zoneinfo/`, libraries, loader,
+			`^usr/bin/(sh|dash)$`, // initdb calls the server by a shell
+		),
+		// Large and unused: the compiler of queries, other languages, manuals.
+		left: patterns(`/(llvmjit[^/]*|libLLVM[^/]*|libperl[^/]*|libz3[^/]*)$`, `^usr/share/postgresql/[0-9]+/man/`, `^usr/share/zoneinfo/(right|posix)/`),
+		beside: func(version string) []tar.Header {
+			return []tar.Header{
+				{Name: "postgresql", Typeflag: tar.TypeSymlink, Linkname: "usr/lib/postgresql/" + version},
+				// A cluster may run it as any user of the group 0, which needs a name too.
+				{Name: "data/", Typeflag: tar.TypeDir, Mode: 0o770, Uid: postgresUser},
+			}
+		},
+		accounts: fmt.Sprintf("root:x:0:0::/:/bin/sh\npostgres:x:%d:0::/tmp:/bin/sh\n", postgresUser),
+	}
+}
+
+func fio() root {
+	return root{
+		what: "fio", packages: []string{"fio"}, program: regexp.MustCompile(`^usr/bin/fio()$`), wanted: patterns(`^usr/bin/fio$`, libraries, loader),
+		beside: func(string) []tar.Header { return nil }, accounts: "root:x:0:0::/:/bin/sh\n",
+	}
+}
+
+// rootWriter writes a root as a tar archive.
+type rootWriter struct {
+	root
+	tar     *tar.Writer
+	seen    map[string]bool
+	found   bool   // the program
+	version string // of it, as in the name of its directory
+}
+
+func newRootWriter(to io.Writer, of root) *rootWriter {
+	return &rootWriter{root: of, tar: tar.NewWriter(to), seen: make(map[string]bool)}
 }
 
 // rootName returns a file's name in a root where /bin and /lib are links into /usr.
@@ -175,8 +222,8 @@ func rootName(name string) string {
 // add takes a file of a package if it is needed: no device, and no rights beyond those of its user.
 func (w *rootWriter) add(header *tar.Header, content io.Reader) error {
 	name := rootName(header.Name)
-	if m := w.server.FindStringSubmatch(name); m != nil {
-		w.version = m[1]
+	if m := w.program.FindStringSubmatch(name); m != nil {
+		w.found, w.version = true, m[1]
 	}
 	matches := func(r *regexp.Regexp) bool { return r.MatchString(name) }
 	if !slices.Contains([]byte{tar.TypeReg, tar.TypeLink, tar.TypeSymlink}, header.Typeflag) || w.seen[name] || !slices.ContainsFunc(w.wanted, matches) || slices.ContainsFunc(w.left, matches) {
@@ -195,25 +242,21 @@ func (w *rootWriter) add(header *tar.Header, content io.Reader) error {
 }
 
 func (w *rootWriter) finish() error {
-	if w.version == "" {
-		return &NoPackagesError{errors.New("they hold no PostgreSQL server")}
+	if !w.found {
+		return &NoPackagesError{fmt.Errorf("they hold no %s", w.what)}
 	}
-	accounts := fmt.Sprintf("root:x:0:0::/:/bin/sh\npostgres:x:%d:0::/tmp:/bin/sh\n", postgresUser)
-	for _, h := range []tar.Header{
+	for _, h := range append([]tar.Header{
 		{Name: "bin", Typeflag: tar.TypeSymlink, Linkname: "usr/bin"},
 		{Name: "lib", Typeflag: tar.TypeSymlink, Linkname: "usr/lib"},
 		{Name: "lib64", Typeflag: tar.TypeSymlink, Linkname: "usr/lib64"},
-		{Name: "postgresql", Typeflag: tar.TypeSymlink, Linkname: "usr/lib/postgresql/" + w.version},
-		// A cluster may run it as any user of the group 0, which needs a name too.
-		{Name: "data/", Typeflag: tar.TypeDir, Mode: 0o770, Uid: postgresUser},
-		{Name: "etc/passwd", Typeflag: tar.TypeReg, Mode: 0o664, Size: int64(len(accounts))},
-	} {
+		{Name: "etc/passwd", Typeflag: tar.TypeReg, Mode: 0o664, Size: int64(len(w.accounts))},
+	}, w.beside(w.version)...) {
 		h.ModTime = time.Unix(0, 0)
 		if err := w.tar.WriteHeader(&h); err != nil {
 			return err
 		}
 		if h.Typeflag == tar.TypeReg {
-			if _, err := io.WriteString(w.tar, accounts); err != nil {
+			if _, err := io.WriteString(w.tar, w.accounts); err != nil {
 				return err
 			}
 		}
