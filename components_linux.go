@@ -8,10 +8,12 @@ import (
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/lab/agent"
 	"plimsoll.dev/plimsoll/internal/lab/component"
+	"plimsoll.dev/plimsoll/internal/lab/image"
 	"plimsoll.dev/plimsoll/internal/lab/machine"
 	"plimsoll.dev/plimsoll/internal/system/local/backend"
 	"plimsoll.dev/plimsoll/internal/system/local/clients"
 	"plimsoll.dev/plimsoll/internal/system/network"
+	"plimsoll.dev/plimsoll/internal/system/storage/io"
 	"plimsoll.dev/plimsoll/internal/system/storage/smallfiles"
 )
 
@@ -29,6 +31,6 @@ func addComponents(p *process.Process) {
 			return 1
 		}
 	}
-	p.Roles = []agent.Role{clients.Role(p.Now)}
+	p.Roles = []agent.Role{clients.Role(p.Now, io.Worker(image.FioData))}
 	p.KubeletFaults = component.KubeletFaults
 }

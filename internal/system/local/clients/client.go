@@ -27,9 +27,10 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/local/load"
 )
 
-// Role returns the agent's role of a client. It listens within its pod alone.
-func Role(now func() time.Time) agent.Role {
-	return agent.Role{Name: "client", Help: "send requests by the orders of a run: client [-address 127.0.0.1:7070]", Run: func(ctx context.Context, args []string, out io.Writer) error {
+// Role returns the agent's role of a client, which does other work than requests if there is a worker. It listens
+// within its pod alone.
+func Role(now func() time.Time, worker Worker) agent.Role {
+	return agent.Role{Name: "client", Help: "send requests, or do IO, by the orders of a run: client [-address 127.0.0.1:7070]", Run: func(ctx context.Context, args []string, out io.Writer) error {
 		address := fmt.Sprintf("127.0.0.1:%d", Port)
 		if _, err := agent.Parse(args, 0, func(f *flag.FlagSet) { f.StringVar(&address, "address", address, "where to listen") }); err != nil {
 			return err
@@ -39,7 +40,7 @@ func Role(now func() time.Time) agent.Role {
 			return err
 		}
 		fmt.Fprintf(out, "listening on %s\n", listener.Addr())
-		err = (&client{now: record.StartClock(now).Now}).serve(ctx, listener)
+		err = (&client{clock: record.StartClock(now), worker: worker}).serve(ctx, listener)
 		return cmp.Or(err, errStopped)
 	}}
 }
@@ -52,9 +53,14 @@ const Port = 7070
 
 // client carries out one order at a time.
 type client struct {
-	now  func() record.Micros
-	busy sync.Mutex
+	clock  *record.Clock
+	worker Worker // nil for requests alone
+	busy   sync.Mutex
+	work   Work // that is prepared, or nil
+	teller *teller
 }
+
+func (c *client) now() record.Micros { return c.clock.Now() }
 
 func (c *client) serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{Handler: c.handler(), ReadHeaderTimeout: 30 * time.Second}
@@ -73,6 +79,10 @@ func (c *client) handler() http.Handler {
 		var o Order
 		if err := json.NewDecoder(r.Body).Decode(&o); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		if o.Work != nil {
+			c.prepare(w, r, o)
 			return
 		}
 		err := o.resolve(r.Context())
@@ -173,10 +183,21 @@ func look(ctx context.Context, server string) (p Path, err error) {
 	return p, err
 }
 
+// take begins an order, once one has ended that is about to. The caller unlocks busy.
+func (c *client) take(w http.ResponseWriter) bool {
+	for range 40 {
+		if c.busy.TryLock() {
+			return true
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	http.Error(w, "another order is under way", http.StatusConflict)
+	return false
+}
+
 // order carries out an order while who gave it listens.
 func (c *client) order(w http.ResponseWriter, r *http.Request) {
-	if !c.busy.TryLock() {
-		http.Error(w, "another order is under way", http.StatusConflict)
+	if !c.take(w) {
 		return
 	}
 	defer c.busy.Unlock()
@@ -194,49 +215,72 @@ func (c *client) order(w http.ResponseWriter, r *http.Request) {
 		_ = buffer.Flush()
 		_ = http.NewResponseController(w).Flush()
 	}
-	if err := o.resolve(r.Context()); err != nil {
+	if o.Work != nil {
+		c.carryOut(r.Context(), o, say)
+		return
+	}
+	looking := signs(r.Context(), func() { say(told{}) }) // a name server may take seconds
+	err := o.resolve(r.Context())
+	looking()
+	if err != nil {
 		say(told{Over: &over{Error: err.Error()}})
 		return
 	}
 	g := load.New(o.Plan, c.now, o.Seed)
-	signs, end := context.WithCancel(r.Context())
-	var signing sync.WaitGroup
-	signing.Go(func() {
-		for tick := time.NewTicker(tellInterval); ; {
-			select {
-			case <-signs.Done():
-				tick.Stop()
-				return
-			case <-tick.C:
-				g.Beside(func() {
-					progress := g.Progress()
-					say(told{Progress: &progress, Use: use()})
-				})
-			}
-		}
+	end := signs(r.Context(), func() {
+		g.Beside(func() {
+			progress := g.Progress()
+			say(told{Progress: &progress, Use: use()})
+		})
 	})
 	// A schedule is begun a little early: its first request is due at its begin.
 	early := time.Duration(0)
 	if o.Schedule.Open {
 		early = 20 * time.Millisecond
 	}
-	if wait := (o.Schedule.Begin - c.now()).Duration() - early; wait > 0 {
-		select {
-		case <-time.After(wait):
-		case <-r.Context().Done():
-		}
-	}
+	c.await(r.Context(), o.Schedule.Begin-record.MicrosOf(early))
 	began := c.now()
 	say(told{Began: &began, Use: use()})
-	err := g.Run(r.Context(), o.Schedule, func(w *record.Window) { say(told{Window: w}) })
+	err = g.Run(r.Context(), o.Schedule, func(w *record.Window) { say(told{Windows: []*record.Window{w}}) })
 	end()
-	signing.Wait()
 	last := &over{Counts: g.Counts(), Recorded: g.Recorded()}
 	if err != nil {
 		last.Error = err.Error()
 	}
 	progress := g.Progress()
 	say(told{Progress: &progress, Use: use(), Over: last})
+}
+
+// await waits for a moment, or the end of ctx.
+func (c *client) await(ctx context.Context, at record.Micros) {
+	if wait := (at - c.now()).Duration(); wait > 0 {
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// signs gives a sign of life again and again, until its end is called or ctx ends.
+func signs(ctx context.Context, sign func()) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var signing sync.WaitGroup
+	signing.Go(func() {
+		tick := time.NewTicker(tellInterval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				sign()
+			}
+		}
+	})
+	return func() {
+		cancel()
+		signing.Wait()
+	}
 }
 
 // use reads the processor time of this process, and the limit of its control group.

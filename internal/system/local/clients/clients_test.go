@@ -37,7 +37,7 @@ const (
 
 func TestMain(m *testing.M) {
 	run := func() error {
-		return Role(clock()).Run(context.Background(), []string{"-address", "127.0.0.1:0"}, os.Stdout)
+		return Role(clock(), nil).Run(context.Background(), []string{"-address", "127.0.0.1:0"}, os.Stdout)
 	}
 	switch {
 	case os.Getenv(asMadeUp) != "":
@@ -306,9 +306,9 @@ func TestMistakesOfAnOrder(t *testing.T) {
 		change func(*Order)
 		says   string
 	}{
-		{"a name that nobody knows", func(o *Order) { o.Server = "nowhere.invalid:80" }, "nowhere.invalid: "},
+		{"a name that nobody knows", func(o *Order) { o.Server = "no..where:80" }, "no..where: "},
 		{"no port", func(o *Order) { o.Server = "127.0.0.1" }, "missing port"},
-		{"a host's address that nobody knows", func(o *Order) { o.Plan.Hosts[0].Address = "nowhere.invalid:80" }, "nowhere.invalid: "},
+		{"a host's address that nobody knows", func(o *Order) { o.Plan.Hosts[0].Address = "no..where:80" }, "no..where: "},
 		{"no certificates", func(o *Order) { o.Trust = &Trust{Authorities: []byte("no")} }, "no certificate"},
 	} {
 		t.Run(tt.why, func(t *testing.T) {
@@ -376,7 +376,7 @@ func TestIPv6Alone(t *testing.T) {
 func TestAStoppedClientHasFailed(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if err := Role(time.Now).Run(ctx, []string{"-address", "127.0.0.1:0"}, io.Discard); !errors.Is(err, errStopped) {
+	if err := Role(time.Now, nil).Run(ctx, []string{"-address", "127.0.0.1:0"}, io.Discard); !errors.Is(err, errStopped) {
 		t.Errorf("it ends with %v", err)
 	}
 }
@@ -459,12 +459,12 @@ func TestMergedWindowsAddUp(t *testing.T) {
 		t.Run(tt.why, func(t *testing.T) {
 			var windows []*record.Window
 			list := []*Client{{Name: "a"}, {Name: "b"}, {Name: "c"}}
-			m := newMerge(s, len(list), list, func(w *record.Window) { windows = append(windows, w) })
+			m := newMerge(Order{Schedule: s}, list, func(w *record.Window) { windows = append(windows, w) })
 			for i := range 4 {
 				for part, n := range tt.told {
 					if i < n {
 						due := m.due(part, s.Begin+record.Micros(i)*1e6, s.Begin+record.Micros(i+1)*1e6)
-						if err := m.add(part, &record.Window{Intended: due, Sent: due, Done: due - 1, Failed: map[string]int{"reset": 1}, InFlight: 2}); err != nil {
+						if err := m.add(part, []*record.Window{{Intended: due, Sent: due, Done: due - 1, Failed: map[string]int{"reset": 1}, InFlight: 2}}); err != nil {
 							t.Fatal(err)
 						}
 					}
@@ -489,7 +489,7 @@ func TestMergedWindowsAddUp(t *testing.T) {
 				t.Errorf("lost %v, want %v", lost, tt.lost)
 			}
 			if len(tt.told) == 3 && slices.Min(tt.told) == 4 {
-				if err := m.add(0, &record.Window{}); err == nil {
+				if err := m.add(0, []*record.Window{{}}); err == nil {
 					t.Error("a fifth window of four is taken")
 				}
 			}
@@ -533,7 +533,8 @@ const madeUp = 1000 // requests a second of a client that makes its windows up
 
 // makeUp serves clients that send nothing, and report windows as if they did.
 func makeUp() error {
-	now := record.StartClock(time.Now).Now
+	c := &client{clock: record.StartClock(time.Now)}
+	now := c.now
 	h := record.NewCounts()
 	for n := range madeUp {
 		record.Count(h, record.Micros(1000+n*n%50000))
@@ -542,7 +543,6 @@ func makeUp() error {
 	if err != nil {
 		return err
 	}
-	c := &client{now: now}
 	mux := http.NewServeMux()
 	mux.Handle("/", c.handler())
 	mux.HandleFunc(pathOrder, func(w http.ResponseWriter, r *http.Request) {
@@ -562,7 +562,7 @@ func makeUp() error {
 			time.Sleep((at - now()).Duration())
 			say(told{Progress: new(streams.Progress), Use: new(Use)})
 			if record.Micros(at-o.Schedule.Begin)%record.MicrosOf(o.Schedule.Window) == 0 {
-				say(told{Window: &record.Window{Intended: madeUp, Sent: madeUp, Done: madeUp, Histograms: map[string]record.Histogram{load.Connected: text, load.Response: text}, OwnDelay: text}})
+				say(told{Windows: []*record.Window{{Intended: madeUp, Sent: madeUp, Done: madeUp, Histograms: map[string]record.Histogram{load.Connected: text, load.Response: text}, OwnDelay: text}}})
 			}
 		}
 		say(told{Over: new(over)})

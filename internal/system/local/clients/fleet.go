@@ -135,7 +135,9 @@ func (silentError) Error() string { return fmt.Sprintf("it said nothing for %v",
 type part struct {
 	client   *Client
 	progress streams.Progress
-	use, was Use // now, and when the part began
+	use, was Use                       // now, and when the part began
+	readings map[string]record.Reading // the last ones by source
+	notes    []string
 	late     time.Duration
 	moved    time.Duration // that its clock has moved by at least, against ours
 	over     *over
@@ -165,11 +167,11 @@ func (f *Fleet) Agree(ctx context.Context) (silent map[*Client]error) {
 // or is lost. It calls lost for a lost client, counts the requests that this client still had to send as lost,
 // and returns a *streams.UnfinishedError. It returns a *streams.VoidError if a client began too late, or its clock moved.
 func (f *Fleet) Stream(ctx context.Context, o Order, emit func(*record.Window), lost func(client, why string)) error {
-	merge := newMerge(o.Schedule, len(f.Clients), f.Clients, emit)
+	merge := newMerge(o, f.Clients, emit)
 	f.mu.Lock()
 	f.parts = nil
 	for _, c := range f.Clients {
-		f.parts = append(f.parts, &part{client: c})
+		f.parts = append(f.parts, &part{client: c, readings: make(map[string]record.Reading)})
 	}
 	f.mu.Unlock()
 	var all sync.WaitGroup
@@ -180,10 +182,10 @@ func (f *Fleet) Stream(ctx context.Context, o Order, emit func(*record.Window), 
 		mine.Plan.Part, mine.Plan.Parts = i, len(f.parts)
 		mine.Schedule.Begin += f.offsets[i]
 		all.Go(func() {
-			err := f.carryOut(ctx, p, mine, f.offsets[i], func(w *record.Window) {
+			err := f.carryOut(ctx, p, mine, f.offsets[i], func(list []*record.Window) {
 				mu.Lock()
 				defer mu.Unlock()
-				if err := merge.add(i, w); err != nil && failed == nil {
+				if err := merge.add(i, list); err != nil && failed == nil {
 					failed = err
 				}
 			})
@@ -245,7 +247,7 @@ func (f *Fleet) verdict() error {
 
 // carryOut gives a client its order and follows it to the end, and measures again how far its clock is from ours.
 // It returns an error if the client is lost.
-func (f *Fleet) carryOut(ctx context.Context, p *part, o Order, offset record.Micros, window func(*record.Window)) error {
+func (f *Fleet) carryOut(ctx context.Context, p *part, o Order, offset record.Micros, windows func([]*record.Window)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	silent := time.AfterFunc(silentFor, func() { cancel(silentError{}) })
@@ -280,10 +282,14 @@ func (f *Fleet) carryOut(ctx context.Context, p *part, o Order, offset record.Mi
 		if t.Began != nil {
 			p.late, p.was = (*t.Began - o.Schedule.Begin).Duration(), p.use
 		}
+		for _, r := range t.Readings {
+			p.readings[r.Source] = r
+		}
+		p.notes = append(p.notes, t.Notes...)
 		p.over = t.Over
 		f.mu.Unlock()
-		if t.Window != nil {
-			window(t.Window)
+		if len(t.Windows) > 0 {
+			windows(t.Windows)
 		}
 		if t.Over != nil && t.Over.Error != "" {
 			return errors.New(t.Over.Error)
@@ -324,6 +330,54 @@ func (f *Fleet) Uses() map[string]Use {
 	return all
 }
 
+// Readings returns the last value of a source's readings that each client has told.
+func (f *Fleet) Readings(source, value string) (list []float64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, p := range f.parts {
+		if v, told := p.readings[source].Values[value]; told {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// Notes returns what clients have noted about the last stream.
+func (f *Fleet) Notes() (list []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, p := range f.parts {
+		for _, n := range p.notes {
+			list = append(list, p.client.Name+": "+n)
+		}
+	}
+	return list
+}
+
+// Prepare has every client prepare the work of an order, each its part of it. It returns why clients could not.
+func (f *Fleet) Prepare(ctx context.Context, o Order) (failed map[*Client]error) {
+	failed = make(map[*Client]error)
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	for i, c := range f.Clients {
+		mine := o
+		mine.Plan.Part, mine.Plan.Parts = i, len(f.Clients)
+		all.Go(func() {
+			t, err := c.ask(ctx, pathAsk, mine)
+			if err == nil && t.Failed != "" {
+				err = fmt.Errorf("%s: %s", c.Name, t.Failed)
+			}
+			if err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				failed[c] = err
+			}
+		})
+	}
+	all.Wait()
+	return failed
+}
+
 // merge adds up the windows of all parts. It holds only the windows that some clients have reported and
 // others have not.
 type merge struct {
@@ -331,14 +385,15 @@ type merge struct {
 	clients  []*Client
 	emit     func(*record.Window)
 	parts    []mergePart
-	open     []*merged // from the first that was not emitted
+	open     []map[string]*merged // by component, from the first that was not emitted
 	emitted  int
 }
 
 type mergePart struct {
-	windows int // that it has reported
-	over    bool
-	sent    int // of the last window, by which a lost closed loop is counted
+	windows   int // that it has reported
+	over      bool
+	sent      int    // of the last window, by which a lost closed loop is counted
+	component string // to which lost requests count
 }
 
 type merged struct {
@@ -347,20 +402,33 @@ type merged struct {
 	ownDelay   *hdrhistogram.Histogram
 }
 
-func newMerge(s streams.Schedule, parts int, clients []*Client, emit func(*record.Window)) *merge {
-	return &merge{schedule: s, clients: clients, emit: emit, parts: make([]mergePart, parts)}
+func newMerge(o Order, clients []*Client, emit func(*record.Window)) *merge {
+	m := &merge{schedule: o.Schedule, clients: clients, emit: emit, parts: make([]mergePart, len(clients))}
+	for i := range m.parts {
+		m.parts[i].component = o.Component
+	}
+	return m
 }
 
-// window returns the merged window of an index, counted from the schedule's begin.
-func (m *merge) window(index int) *merged {
+// window returns the merged window of a component, by its index from the schedule's begin.
+func (m *merge) window(index int, component string) *merged {
 	for len(m.open) <= index-m.emitted {
-		length := record.MicrosOf(m.schedule.Window)
-		from := m.schedule.Begin + record.Micros(m.emitted+len(m.open))*length
-		m.open = append(m.open, &merged{Window: record.Window{
-			From: from, To: min(from+length, m.schedule.End()), WarmUp: from < m.schedule.Begin+record.MicrosOf(m.schedule.Warm),
-		}, histograms: make(map[string]*hdrhistogram.Histogram), ownDelay: record.NewCounts()})
+		m.open = append(m.open, make(map[string]*merged))
 	}
-	return m.open[index-m.emitted]
+	at := m.open[index-m.emitted]
+	if at[component] == nil {
+		from, to := m.span(index)
+		at[component] = &merged{Window: record.Window{
+			Component: component, From: from, To: to, WarmUp: from < m.schedule.Begin+record.MicrosOf(m.schedule.Warm),
+		}, histograms: make(map[string]*hdrhistogram.Histogram), ownDelay: record.NewCounts()}
+	}
+	return at[component]
+}
+
+func (m *merge) span(index int) (from, to record.Micros) {
+	length := record.MicrosOf(m.schedule.Window)
+	from = m.schedule.Begin + record.Micros(index)*length
+	return from, min(from+length, m.schedule.End())
 }
 
 func (m *merge) all() int {
@@ -368,29 +436,37 @@ func (m *merge) all() int {
 	return int((m.schedule.End() - m.schedule.Begin + length - 1) / length)
 }
 
-// add adds a part's next window.
-func (m *merge) add(part int, w *record.Window) error {
-	p := &m.parts[part]
+// add adds a part's next windows, of all its components.
+func (m *merge) add(part int, list []*record.Window) error {
+	p, name := &m.parts[part], m.clients[part].Name
 	if p.windows >= m.all() {
-		return fmt.Errorf("%s: more windows than the schedule has", m.clients[part].Name)
+		return fmt.Errorf("%s: more windows than the schedule has", name)
 	}
-	to := m.window(p.windows)
-	p.windows, p.sent = p.windows+1, w.Sent
+	p.sent, p.component = 0, list[0].Component
+	for _, w := range list {
+		if err := m.window(p.windows, w.Component).add(name, w); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		p.sent += w.Sent
+	}
+	p.windows++
+	return m.flush()
+}
+
+// add adds a window of a client.
+func (to *merged) add(client string, w *record.Window) error {
 	sum(&to.Window, w)
-	addTo(&to.ByPlace, m.clients[part].Name, w.Done)
-	addTo(&to.FailedByPlace, m.clients[part].Name, w.FailedAll())
+	addTo(&to.ByPlace, client, w.Done)
+	addTo(&to.FailedByPlace, client, w.FailedAll())
 	for name, h := range w.Histograms {
 		if to.histograms[name] == nil {
 			to.histograms[name] = record.NewCounts()
 		}
 		if err := into(to.histograms[name], h); err != nil {
-			return fmt.Errorf("%s: %w", m.clients[part].Name, err)
+			return err
 		}
 	}
-	if err := into(to.ownDelay, w.OwnDelay); err != nil {
-		return fmt.Errorf("%s: %w", m.clients[part].Name, err)
-	}
-	return m.flush()
+	return into(to.ownDelay, w.OwnDelay)
 }
 
 func into(to *hdrhistogram.Histogram, h record.Histogram) error {
@@ -426,10 +502,10 @@ func addTo(counts *map[string]int, kind string, n int) {
 func (m *merge) end(part int, until record.Micros) error {
 	p := &m.parts[part]
 	for ; p.windows < m.all(); p.windows++ {
-		w := m.window(p.windows)
-		if w.From >= until {
+		if from, _ := m.span(p.windows); from >= until {
 			break
 		}
+		w := m.window(p.windows, p.component)
 		n := max(p.sent, m.share(part, int(m.schedule.Value)))
 		if m.schedule.Open {
 			n = m.due(part, w.From, min(w.To, until))
@@ -454,19 +530,22 @@ func (m *merge) due(part int, from, to record.Micros) int {
 // flush emits the windows that every part has reported, or no longer will.
 func (m *merge) flush() error {
 	for len(m.open) > 0 && !slices.ContainsFunc(m.parts, func(p mergePart) bool { return !p.over && p.windows <= m.emitted }) {
-		w := m.open[0]
+		at := m.open[0]
 		m.open, m.emitted = m.open[1:], m.emitted+1
-		w.Histograms = make(map[string]record.Histogram, len(w.histograms))
-		var err error
-		for _, name := range slices.Sorted(maps.Keys(w.histograms)) {
-			if w.Histograms[name], err = record.HistogramOf(w.histograms[name]); err != nil {
+		for _, component := range slices.Sorted(maps.Keys(at)) {
+			w := at[component]
+			w.Histograms = make(map[string]record.Histogram, len(w.histograms))
+			var err error
+			for _, name := range slices.Sorted(maps.Keys(w.histograms)) {
+				if w.Histograms[name], err = record.HistogramOf(w.histograms[name]); err != nil {
+					return err
+				}
+			}
+			if w.OwnDelay, err = record.HistogramOf(w.ownDelay); err != nil {
 				return err
 			}
+			m.emit(&w.Window)
 		}
-		if w.OwnDelay, err = record.HistogramOf(w.ownDelay); err != nil {
-			return err
-		}
-		m.emit(&w.Window)
 	}
 	return nil
 }

@@ -7,8 +7,10 @@
 package clients
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -17,8 +19,11 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/streams"
 )
 
-// Order says what a client sends. It must not change while in use.
+// Order says what a client sends, or what it works on instead. It must not change while in use.
 type Order struct {
+	Work      json.RawMessage `json:",omitempty"` // for a Worker, nil for requests
+	Component string          // of windows to which the work of a client counts that is lost before its first one
+
 	Server string // name or address, with a port; the client looks the name up
 	Trust  *Trust // nil for plain text
 	Plan   load.Plan
@@ -52,10 +57,23 @@ func (t *Trust) config(hosts int) (*tls.Config, error) {
 	return c, nil
 }
 
+// Work is a load of another kind than requests.
+type Work interface {
+	Start(ctx context.Context, s streams.Schedule) error // so that the stream can begin at once
+	Stream(ctx context.Context, s streams.Schedule) error
+	Progress() streams.Progress
+	Readings() []record.Reading // of its use so far
+	End() error                 // also of one that has not begun
+}
+
+// Worker prepares the work of an order, which may take long. Of what work emits its windows, readings and notes get to
+// the fleet.
+type Worker func(ctx context.Context, o Order, clock *record.Clock, emit func(record.Body)) (Work, error)
+
 // Paths of a client's server.
 const (
 	pathClock = "/clock" // answers with a told
-	pathAsk   = "/ask"   // takes an order, makes one request of it, and answers with a told
+	pathAsk   = "/ask"   // takes an order, makes one request of it or prepares its work, and answers with a told
 	pathLook  = "/look"  // takes an order, connects to its server, and answers with a told
 	pathOrder = "/order" // takes an order, and answers with lines of JSON, one told each, until Over
 )
@@ -64,9 +82,11 @@ const (
 type told struct {
 	Clock    record.Micros     // now, since the client began
 	Began    *record.Micros    // when it could begin, once
-	Window   *record.Window    // one that is over
+	Windows  []*record.Window  // of all components, for a time that is over
 	Progress *streams.Progress // so far
 	Use      *Use
+	Readings []record.Reading
+	Notes    []string
 	Over     *over // ends an order
 	Failed   string
 	Path     *Path

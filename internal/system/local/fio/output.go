@@ -45,6 +45,26 @@ const (
 // SidesInOrder returns all names of sides.
 func SidesInOrder() []string { return []string{Read, Write, Sync, Create, Stat, Delete} }
 
+// Complete is the milestone of an IO.
+const Complete = "Complete"
+
+// Operations returns the kind of IOs, whose places, further metrics and bounds are the target's. Its readings are of
+// the sources fio and throughput.
+func Operations() record.ObjectKind {
+	return record.ObjectKind{
+		Object:     record.Noun{One: "IO", Many: "IOs"},
+		Milestones: []record.Milestone{{Name: Complete, Owner: "storage"}},
+		There:      Complete,
+		Generator:  "fio",
+		Measures:   []record.Measure{record.RequestErrors(0)},
+		Metrics: []record.Metric{
+			record.AchievedRate("IOs completed per second (IOPS)"),
+			{Name: "throughput", Unit: "B/s", Help: "bytes read and written per second", LessIsWorse: true, Of: record.Fold{Source: "throughput", Value: "value", Fold: record.FoldLast}},
+		},
+		Bounds: []record.Bound{{Name: "fio", What: "the processor of fio", Source: "fio", Value: "busiest", Full: 0.9, Generator: true}},
+	}
+}
+
 // document holds the used parts of fio's json+ output.
 type document struct {
 	Jobs   []jobOutput `json:"jobs"`

@@ -106,7 +106,15 @@ func (i *instance) start(ctx context.Context, one settings, level *system.Level)
 		}
 	}
 	l := &load{beside: i.beside, settings: one, session: i.session, ground: i.ground, rec: i.Rec, every: i.every()}
-	if err := l.prepare(ctx, i.filled); err != nil {
+	numbers := make([]int, one.volumes)
+	for n := range numbers {
+		numbers[n] = n
+	}
+	err := l.prepare(ctx, numbers, i.filled)
+	if err == nil {
+		err = l.begin(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, l.End())
 	}
 	return l, nil
@@ -139,10 +147,10 @@ const (
 	linkTime    = 500 * time.Millisecond // duration of the measurement of the link
 )
 
-// prepare makes a step's volumes and files, measures drive and link, and starts an fio on each volume. A
-// volume that cannot be filled counts as failed.
-func (l *load) prepare(ctx context.Context, filled map[string]bool) error {
-	for n := range l.settings.volumes {
+// prepare makes a step's volumes and files, and measures drive and link. A volume that cannot be filled counts as
+// failed.
+func (l *load) prepare(ctx context.Context, numbers []int, filled map[string]bool) error {
+	for _, n := range numbers {
 		dir, err := l.ground.volume(ctx, n)
 		if err != nil {
 			return err
@@ -154,15 +162,19 @@ func (l *load) prepare(ctx context.Context, filled map[string]bool) error {
 			return err
 		}
 	}
-	if l.drive {
-		if err := l.measureDrive(ctx); err != nil {
-			return fmt.Errorf("measure the drive: %w", err)
-		}
-		var err error
-		if l.link, l.copies, err = l.ground.link(linkTime); err != nil {
-			return err
-		}
+	if !l.drive {
+		return nil
 	}
+	if err := l.measureDrive(ctx); err != nil {
+		return fmt.Errorf("measure the drive: %w", err)
+	}
+	var err error
+	l.link, l.copies, err = l.ground.link(linkTime)
+	return err
+}
+
+// begin starts an fio on each volume, and returns once they do IO.
+func (l *load) begin(ctx context.Context) error {
 	for _, v := range l.volumes {
 		if v.failed != "" {
 			continue

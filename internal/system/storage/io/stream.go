@@ -279,7 +279,7 @@ func (l *load) emit(s streams.Schedule, dropped float64) error {
 		if err != nil {
 			return err
 		}
-		out.Histograms = map[string]record.Histogram{complete: h}
+		out.Histograms = map[string]record.Histogram{fio.Complete: h}
 		if l.told == len(l.windows) {
 			if out.OwnDelay, err = l.ownDelay(); err != nil {
 				return err
@@ -302,7 +302,7 @@ func (l *load) failures(s streams.Schedule, i int) (failed, at map[string]int, a
 		case v.failed != "" && i >= v.since:
 			n := l.settings.depth
 			if l.rate > 0 {
-				n = int(math.Round(float64(l.rate) / float64(len(l.volumes)) * s.Window.Seconds()))
+				n = int(math.Round(float64(l.rate) / float64(l.settings.volumes) * s.Window.Seconds()))
 			}
 			failed[v.failed] += max(n, 1)
 			at[v.name] += max(n, 1)

@@ -90,7 +90,7 @@ func TestWindowsAddUp(t *testing.T) {
 		}
 		sum, dropped := 0, 0
 		for _, w := range told {
-			h, err := w.Histograms[complete].Counts()
+			h, err := w.Histograms[fio.Complete].Counts()
 			if err != nil {
 				t.Fatal(err)
 			}
