@@ -13,5 +13,5 @@ import (
 // ofThisMachine returns the targets that programs or the generator of this machine load. What they
 // declare is in declared.json too, for programs on other systems.
 func ofThisMachine() []system.Provider {
-	return []system.Provider{router.Provider{}, io.Provider{}, network.Provider{}, http.Provider{}, ingress.Provider{}, volumes.Provider{}}
+	return []system.Provider{router.Provider{}, io.Provider{}, network.Provider{}, http.Provider{}, ingress.Provider{}, ingress.Claims{}, volumes.Provider{}}
 }

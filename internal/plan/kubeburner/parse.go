@@ -60,9 +60,7 @@ func Parse(file string, text []byte, in Input) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	data := in.data()
-	timed(file, data)
-	rendered, origin, err := executeWithLines(t, string(text), data, funcs)
+	rendered, origin, err := executeWithLines(t, string(text), in.data(), funcs)
 	if err != nil {
 		return nil, err
 	}

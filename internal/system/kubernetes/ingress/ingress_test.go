@@ -74,7 +74,7 @@ func TestWhatAPlanSays(t *testing.T) {
 		{"nodes of the clients", map[string]string{"clientNodes": "a=b,c="}, func(s *settings) bool { return maps.Equal(s.nodes, map[string]string{"a": "b", "c": ""}) }, ""},
 	} {
 		t.Run(tt.why, func(t *testing.T) {
-			arms, err := read(requestFor(t, tt.params))
+			arms, err := read(requestFor(t, tt.params), settingsOf)
 			if (err != nil) != (tt.says != "") || err != nil && !strings.Contains(err.Error(), tt.says) {
 				t.Fatalf("%v, want %q", err, tt.says)
 			}
@@ -100,7 +100,7 @@ func TestArmsShareTheirClients(t *testing.T) {
 		{"clients may not", map[string]string{"clients": "2"}, "arms share their clients"},
 		{"another server may not be loaded", map[string]string{"via": "url", "url": "http://example.com"}, "arms share their clients"},
 	} {
-		_, err := read(requestFor(t, nil, plan.Arm{Name: "a"}, plan.Arm{Name: "b", Params: tt.params}))
+		_, err := read(requestFor(t, nil, plan.Arm{Name: "a"}, plan.Arm{Name: "b", Params: tt.params}), settingsOf)
 		if (err != nil) != (tt.says != "") || err != nil && !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s: %v, want %q", tt.why, err, tt.says)
 		}

@@ -100,6 +100,11 @@ func (i *instance) setUp(ctx context.Context) error {
 	alive, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	i.end = cancel
 	i.signs.Go(func() { i.live(alive) })
+	if v := i.arms[""].io; v != nil {
+		if err := i.findClass(ctx, v); err != nil {
+			return err
+		}
+	}
 	// Before the back ends, which are placed by the clients.
 	i.made = i.wanted
 	if err := i.makeClients(ctx); err != nil {
@@ -120,6 +125,9 @@ func (i *instance) setUp(ctx context.Context) error {
 	}
 	for _, arm := range slices.Sorted(maps.Keys(i.Arms)) {
 		s := i.Arms[arm]
+		if s.io != nil {
+			continue
+		}
 		for _, shard := range append([]*site{s}, s.further...) {
 			if err := i.program(ctx, shard); err != nil {
 				return err
@@ -252,8 +260,13 @@ func (i *instance) Describe(ctx context.Context) (record.Environment, error) {
 			zones[n.Name] = n.Labels[corev1.LabelTopologyZone]
 		}
 	}
-	found.mtu = i.mtu(ctx)
-	env.Facts = facts(version, i.arms[""], slices.Collect(maps.Values(i.Arms)), found)
+	if one := i.arms[""]; one.io != nil {
+		env.Fidelity.Notes = []string{"pods of the cluster did the IO by fio, each on a claim of its own"}
+		env.Facts = claimFacts(version, one.io)
+	} else {
+		found.mtu = i.mtu(ctx)
+		env.Facts = facts(version, one, slices.Collect(maps.Values(i.Arms)), found)
+	}
 	for _, l := range i.links {
 		env.Places.Add(l.client.Name, record.Real, l.node, zones[l.node], i.arms[""].cpu)
 	}
@@ -264,7 +277,7 @@ func (i *instance) Describe(ctx context.Context) (record.Environment, error) {
 type step struct {
 	*instance
 	site  *site
-	rate  int
+	order clients.Order // without its schedule
 	times times
 	bytes atomic.Int64  // of right answers
 	from  record.Micros // of the last reading of the clients
@@ -275,11 +288,14 @@ type step struct {
 func (i *instance) Raise(ctx context.Context, level system.Level) (system.Batch, error) {
 	b, err := i.Rig.Raise(ctx, level)
 	b.Lead = lead
+	if i.arms[""].io != nil {
+		b.Lead = fioLead
+	}
 	return b, err
 }
 
 // start makes the load of a step: as many clients as are wanted, whose clocks are agreed on.
-func (i *instance) start(ctx context.Context, one *site, _ *system.Level) (local.Load, error) {
+func (i *instance) start(ctx context.Context, one *site, level *system.Level) (local.Load, error) {
 	all := i.wanted
 	for _, l := range i.links {
 		if l.abandoned {
@@ -312,12 +328,21 @@ func (i *instance) start(ctx context.Context, one *site, _ *system.Level) (local
 	}
 	noun := clientNoun()
 	i.Rec.Emit(&record.Place{Set: names, Noun: &noun, Meant: true})
-	return &step{instance: i, site: one, rate: i.bound(&one.settings), was: make(map[string]clients.Use)}, nil
+	s := &step{instance: i, site: one, was: make(map[string]clients.Use)}
+	s.order = clients.Order{Server: one.server, Trust: one.trust, Plan: one.plan(i.bound(&one.settings)), Seed: i.Seed}
+	if one.io != nil {
+		var err error
+		if s.order, err = i.prepareIO(ctx, one, level.Value); err != nil {
+			return nil, cut(err)
+		}
+	}
+	return s, nil
 }
 
 // Stream implements local.Load.
 func (s *step) Stream(ctx context.Context, schedule streams.Schedule) error {
-	order := clients.Order{Server: s.site.server, Trust: s.site.trust, Plan: s.site.plan(s.rate), Seed: s.Seed, Schedule: schedule}
+	order := s.order
+	order.Schedule = schedule
 	began, due, answered := s.Rec.Clock.Now(), 0, 0
 	eventful, stop := context.WithCancel(ctx)
 	defer stop()
@@ -357,6 +382,9 @@ func (s *step) Stream(ctx context.Context, schedule streams.Schedule) error {
 	err = errors.Join(err, untold, <-event)
 	for _, r := range s.fleet.Recorded() {
 		s.Rec.Emit(&r)
+	}
+	if s.site.io != nil {
+		s.tellIO()
 	}
 	seconds := (s.Rec.Clock.Now() - began).Seconds()
 	for _, u := range s.fleet.Uses() {
@@ -401,7 +429,11 @@ func (s *step) Readings() []record.Reading {
 	if seconds > 0.5 {
 		s.from, s.was = now, uses
 	}
-	return []record.Reading{{Source: sourceClients, Values: values}}
+	list := []record.Reading{{Source: sourceClients, Values: values}}
+	if busiest := s.fleet.Readings(sourceFio, "busiest"); len(busiest) > 0 {
+		list = append(list, record.Reading{Source: sourceFio, Values: map[string]float64{"busiest": slices.Max(busiest)}})
+	}
+	return list
 }
 
 // End implements local.Load.

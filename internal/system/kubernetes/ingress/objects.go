@@ -90,7 +90,7 @@ func (i *instance) makeSite(ctx context.Context, name string, one *settings) (*s
 	if s.via == viaHost { // arms may share a node
 		s.port = hostPort + len(i.Arms)
 	}
-	if s.via == viaURL {
+	if s.via == viaURL || s.via == viaClaim {
 		return s, nil
 	}
 	s.mark = "plimsoll " + i.Run
@@ -400,6 +400,9 @@ func (i *instance) clientJob(n int) *batchv1.Job {
 	pod.Spec.Affinity = away(nodesOf(labelPart, partClients))
 	if base.place != placeSame { // clients that are made later avoid the back ends
 		pod.Spec.Affinity = away(nodesOf(labelPart, partClients), nodesOf(labelKind, partBackEnd))
+	}
+	if base.io != nil {
+		base.io.mount(&pod.Spec, i.meta("", partClients).Labels)
 	}
 	indexed := batchv1.IndexedCompletion
 	return &batchv1.Job{ObjectMeta: i.meta(i.job(), partClients), Spec: batchv1.JobSpec{

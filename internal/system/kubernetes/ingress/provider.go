@@ -47,6 +47,7 @@ const (
 	viaGateway = "gateway"
 	viaRoute   = "route"
 	viaURL     = "url"
+	viaClaim   = "claim" // no requests, but IO
 )
 
 // The places of back ends.
@@ -142,7 +143,7 @@ func (Provider) Outline(_ context.Context, r system.Request) ([]system.Change, e
 	if r.Workload == nil {
 		return list, nil
 	}
-	arms, err := read(r)
+	arms, err := read(r, settingsOf)
 	if err != nil {
 		return nil, err
 	}
@@ -180,26 +181,18 @@ func (Provider) Account(r system.Request, namespace string) (kubernetes.Account,
 	if namespace != "" {
 		return kubernetes.Account{}, ownNamespace()
 	}
-	arms, err := read(r)
+	arms, err := read(r, settingsOf)
 	if err != nil {
 		return kubernetes.Account{}, err
 	}
-	var list, optional []ceiling.Right
-	put := func(to *[]ceiling.Right, what, resource string, verbs ...string) {
+	list := clientRights()
+	put := func(optional bool, what, resource string, verbs ...string) {
 		for _, verb := range verbs {
-			*to = append(*to, ceiling.Right{Verb: verb, Resource: resource, For: what, Optional: to == &optional})
+			list = append(list, ceiling.Right{Verb: verb, Resource: resource, For: what, Optional: optional})
 		}
 	}
-	need := func(what, resource string, verbs ...string) { put(&list, what, resource, verbs...) }
-	need("makes the namespace of the run, signs that it is alive, and removes it", "namespaces", "create", "get", "list", "patch", "delete")
-	need("makes the namespace of the run, signs that it is alive, and removes it", "serviceaccounts", "get")
-	need("looks at the cluster before the load", "nodes", "list")
-	need("makes the clients, and sends them their orders", "jobs.batch", "create", "patch")
-	need("makes the clients, and sends them their orders", "pods", "list")
-	need("makes the clients, and sends them their orders", "pods/portforward", "get", "create")
-	put(&optional, "makes the clients again, where their job waits longer and longer for a lost one", "jobs.batch", "delete")
-	put(&optional, "replaces silent clients, and removes the pods before the cluster does, which is faster", "pods", "deletecollection", "delete")
-	put(&optional, "names the network policies that may block requests", "networkpolicies.networking.k8s.io", "list")
+	need := func(what, resource string, verbs ...string) { put(false, what, resource, verbs...) }
+	put(true, "names the network policies that may block requests", "networkpolicies.networking.k8s.io", "list")
 	for _, arm := range slices.Sorted(maps.Keys(arms)) {
 		if arms[arm].via != viaURL {
 			need("makes the back ends", "deployments.apps", "create", "get")
@@ -223,39 +216,61 @@ func (Provider) Account(r system.Request, namespace string) (kubernetes.Account,
 		case viaGateway:
 			verbs = slices.Delete(verbs, 1, 2)
 			need("makes the way to them", "gateways.gateway.networking.k8s.io", "get")
-			put(&optional, "knows the gateway's controller", "gatewayclasses.gateway.networking.k8s.io", "get")
+			put(true, "knows the gateway's controller", "gatewayclasses.gateway.networking.k8s.io", "get")
 		case viaIngress:
-			put(&optional, "knows the ingress classes and their controllers", "ingressclasses.networking.k8s.io", "list")
+			put(true, "knows the ingress classes and their controllers", "ingressclasses.networking.k8s.io", "list")
 		}
 		need("makes the way to them", resource, verbs...)
 		if one.via != viaService || one.pods != "" {
-			put(&optional, "reads what the ingress controller uses", "pods.metrics.k8s.io", "list")
+			put(true, "reads what the ingress controller uses", "pods.metrics.k8s.io", "list")
 		}
 	}
-	return kubernetes.AccountOf(r, append(list, optional...)), nil
+	return kubernetes.AccountOf(r, list), nil
+}
+
+// clientRights returns the rights of a run for its namespace and its clients.
+func clientRights() (list []ceiling.Right) {
+	put := func(optional bool, what, resource string, verbs ...string) {
+		for _, verb := range verbs {
+			list = append(list, ceiling.Right{Verb: verb, Resource: resource, For: what, Optional: optional})
+		}
+	}
+	put(false, "makes the namespace of the run, signs that it is alive, and removes it", "namespaces", "create", "get", "list", "patch", "delete")
+	put(false, "makes the namespace of the run, signs that it is alive, and removes it", "serviceaccounts", "get")
+	put(false, "looks at the cluster before the load", "nodes", "list")
+	put(false, "makes the clients, and sends them their orders", "jobs.batch", "create", "patch")
+	put(false, "makes the clients, and sends them their orders", "pods", "list")
+	put(false, "makes the clients, and sends them their orders", "pods/portforward", "get", "create")
+	put(true, "makes the clients again, where their job waits longer and longer for a lost one", "jobs.batch", "delete")
+	put(true, "replaces silent clients, and removes the pods before the cluster does, which is faster", "pods", "deletecollection", "delete")
+	return list
 }
 
 func ownNamespace() error {
-	return system.Mistakef("leave it out", "--namespace: the clients and back ends of an ingress load are in a namespace of the run's own")
+	return system.Mistakef("leave it out", "--namespace: the clients of a load, and its back ends, are in a namespace of the run's own")
 }
 
 // Open implements system.Provider.
 func (Provider) Open(ctx context.Context, r system.Request) (system.Session, error) {
+	return open(ctx, r, settingsOf)
+}
+
+// open opens the cluster of a run with settings that of reads; a private lab has the images, too.
+func open(ctx context.Context, r system.Request, of func(p workload.Params, images string) (*settings, error), images ...string) (system.Session, error) {
 	if r.Workload == nil {
 		o, err := kubernetes.Open(ctx, r)
 		return o, err
 	}
-	arms, err := read(r)
+	arms, err := read(r, of)
 	if err != nil {
 		return nil, err
 	}
 	if r.Plan.Own.(*kubernetes.Settings).Namespace != "" {
 		return nil, ownNamespace()
 	}
-	var images []string
 	for _, one := range arms {
-		if one.bringsController(r) {
-			images = []string{lab.ImageTraefik}
+		if one.bringsController(r) && !slices.Contains(images, lab.ImageTraefik) {
+			images = append(images, lab.ImageTraefik)
 		}
 	}
 	o, err := kubernetes.Open(ctx, r, images...)
@@ -288,7 +303,16 @@ type settings struct {
 	nodes                                         map[string]string
 	rate                                          int // requests a second at most, 0 for none
 	keepAlive, random                             bool
-	recorded                                      int // requests that each client keeps one by one
+	recorded                                      int      // requests that each client keeps one by one
+	io                                            *volumes // instead of requests, nil for them
+}
+
+// unit names what the clients send.
+func (s *settings) unit() string {
+	if s.io != nil {
+		return "IOs"
+	}
+	return "requests"
 }
 
 // way says how requests get to the back ends.
@@ -296,6 +320,8 @@ func (s *settings) way() string {
 	switch s.via {
 	case viaURL:
 		return s.server
+	case viaClaim:
+		return s.io.text()
 	case viaPod:
 		return "the pods' addresses"
 	case viaHost:
@@ -344,23 +370,23 @@ func (s *settings) bringsController(r system.Request) bool {
 }
 
 // read reads the settings of all arms from the plan. It sends no request to the cluster.
-func read(r system.Request) (map[string]*settings, error) {
+func read(r system.Request, of func(p workload.Params, images string) (*settings, error)) (map[string]*settings, error) {
 	arms := make(map[string]*settings)
 	err := r.EachArm(func(arm string, given map[string]string) error {
 		p, err := r.Resolve(given)
 		if err != nil {
 			return err
 		}
-		one, err := settingsOf(p, r.Plan.Own.(*kubernetes.Settings).Images)
+		one, err := of(p, r.Plan.Own.(*kubernetes.Settings).Images)
 		if err != nil {
 			return err
 		}
-		if base := arms[""]; base != nil && (one.least != base.least || one.most != base.most || one.cpu != base.cpu || one.image != base.image || !maps.Equal(one.nodes, base.nodes) || one.via == viaURL && one.server != base.server) {
-			return system.Mistakef("compare two runs: plimsoll compare", "arms share their clients, and the server that was confirmed: clients, clientCPU, clientNodes, image and url cannot differ")
+		if base := arms[""]; base != nil && (one.least != base.least || one.most != base.most || one.cpu != base.cpu || one.image != base.image || !maps.Equal(one.nodes, base.nodes) || !one.io.claimsAs(base.io) || one.via == viaURL && one.server != base.server) {
+			return system.Mistakef("compare two runs: plimsoll compare", "arms share their clients, and the server that was confirmed: clients, clientCPU, clientNodes, image, url, class and claim cannot differ")
 		}
 		if r.Plan.Axis.Name == axisRate && one.rate > 0 {
 			if level := slices.Max(append(r.Plan.Levels(), 0)); level > float64(one.rate) {
-				return system.ParamMistake("maxRate", fmt.Sprintf("a higher one, if that may be: --set maxRate=%g", level), "the plan goes up to %g requests/s, and at most %d are allowed", level, one.rate)
+				return system.ParamMistake("maxRate", fmt.Sprintf("a higher one, if that may be: --set maxRate=%g", level), "the plan goes up to %g %s/s, and at most %d are allowed", level, one.unit(), one.rate)
 			}
 		}
 		arms[arm] = one
@@ -375,26 +401,8 @@ func settingsOf(p workload.Params, images string) (*settings, error) {
 		secure: p.Flag("tls"), backEnds: int(p.Int("backEnds")), atOnce: int(p.Int("backEndAtOnce")), size: int(p.Int("responseSize")), took: p.Duration("backEndTime"),
 		cpu: p.Get("clientCPU"), image: p.Get("image"), rate: int(p.Int("maxRate")), keepAlive: p.Flag("keepAlive"), random: p.Get("arrivals") == "random", mark: p.Get("mark"), event: p.Get("event"), place: p.Get("place"), shards: int(p.Int("shards")), controllerCPU: p.Get("controllerCPU"), pods: p.Get("controller"), recorded: int(p.Int("recordRequests")),
 	}
-	least, most, bounded := strings.Cut(p.Get("clients"), "..")
-	s.least, _ = strconv.Atoi(least) // the pattern of the parameter
-	if s.most = s.least; bounded {
-		s.most, _ = strconv.Atoi(most)
-	}
-	if s.most < s.least || s.most > mostClients {
-		return nil, system.ParamMistake("clients", "for example 1..8", "%s: the second number is not below the first, and at most %d", p.Get("clients"), mostClients)
-	}
-	if text := p.Get("clientNodes"); text != "" {
-		s.nodes = make(map[string]string)
-		for label := range strings.SplitSeq(text, ",") {
-			key, value, _ := strings.Cut(label, "=")
-			s.nodes[key] = value
-		}
-	}
-	if images != "" && s.image == image.AgentReference {
-		var err error
-		if s.image, err = image.At(images, image.AgentReference); err != nil {
-			return nil, system.Mistakef("", "--images: %w", err)
-		}
+	if err := s.readClients(p, images, image.AgentReference); err != nil {
+		return nil, err
 	}
 	switch {
 	case s.via != viaURL && s.mark != "":
@@ -425,6 +433,32 @@ func settingsOf(p workload.Params, images string) (*settings, error) {
 		s.trust = &clients.Trust{Any: !p.Flag("verify"), Resumption: true}
 	}
 	return s, nil
+}
+
+// readClients reads how many clients there are, and where. images is the registry of the standard image.
+func (s *settings) readClients(p workload.Params, images, standard string) error {
+	least, most, bounded := strings.Cut(p.Get("clients"), "..")
+	s.least, _ = strconv.Atoi(least) // the pattern of the parameter
+	if s.most = s.least; bounded {
+		s.most, _ = strconv.Atoi(most)
+	}
+	if s.most < s.least || s.most > mostClients {
+		return system.ParamMistake("clients", "for example 1..8", "%s: the second number is not below the first, and at most %d", p.Get("clients"), mostClients)
+	}
+	if text := p.Get("clientNodes"); text != "" {
+		s.nodes = make(map[string]string)
+		for label := range strings.SplitSeq(text, ",") {
+			key, value, _ := strings.Cut(label, "=")
+			s.nodes[key] = value
+		}
+	}
+	if images != "" && s.image == standard {
+		var err error
+		if s.image, err = image.At(images, standard); err != nil {
+			return system.Mistakef("", "--images: %w", err)
+		}
+	}
+	return nil
 }
 
 const mostClients = 1000
@@ -485,6 +519,9 @@ const foreignRate = 200 // requests a second, where the plan says nothing, at a 
 // bound returns how many requests a second an arm may send, 0 for no bound.
 func (s *session) bound(one *settings) int {
 	if one.rate == 0 && (s.Lab() == nil || one.via == viaURL) {
+		if one.io != nil {
+			return foreignIOs
+		}
 		return foreignRate
 	}
 	return one.rate
@@ -500,7 +537,7 @@ func (s *session) Consent(ctx context.Context) (*system.Consent, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &system.Consent{System: summary, Why: "is not a plimsoll lab", Load: fmt.Sprintf("at most %d requests a second to %s, from at most %s", s.bound(base), base.way(), clientNoun().Count(base.most))}
+	c := &system.Consent{System: summary, Why: "is not a plimsoll lab", Load: fmt.Sprintf("at most %d %s a second to %s, from at most %s", s.bound(base), base.unit(), base.way(), clientNoun().Count(base.most))}
 	if s.Lab() != nil {
 		c.System, c.Why = base.way(), "is not a server of plimsoll's"
 	}
@@ -513,11 +550,16 @@ func (s *session) Prepare(context.Context) error {
 		if one.via == viaGateway && one.gateway == "" && s.Lab() == nil {
 			return system.ParamMistake("gateway", "for example --set gateway=infra/public", "a run brings a gateway of its own to a lab alone")
 		}
+		if one.io != nil && s.Lab() != nil && one.image == image.FioReference {
+			if _, err := s.Image(lab.ImageFio, "name an image that nodes can pull, with --set image="); err != nil {
+				return err
+			}
+		}
 		if s.Plan.Axis.Name != axisRate {
 			continue
 		}
 		if most, level := s.bound(one), slices.Max(append(s.Plan.Levels(), 0)); most > 0 && level > float64(most) {
-			return system.ParamMistake("maxRate", fmt.Sprintf("if that may be: --set maxRate=%g, or a lower --max", level), "the plan goes up to %g requests/s, and where nothing is said at most %d are sent there", level, most)
+			return system.ParamMistake("maxRate", fmt.Sprintf("if that may be: --set maxRate=%g, or a lower --max", level), "the plan goes up to %g %s/s, and where nothing is said at most %d are sent there", level, one.unit(), most)
 		}
 	}
 	return nil
@@ -527,6 +569,9 @@ func (s *session) Prepare(context.Context) error {
 func (s *session) Survey(ctx context.Context, thorough bool) (system.Survey, error) {
 	found, err := s.Opened.Survey(ctx, thorough)
 	found.Kind, found.Tables = requests(), nil
+	if s.arms[""].io != nil {
+		found.Kind = ios()
+	}
 	return found, err
 }
 
