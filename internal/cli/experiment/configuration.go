@@ -33,7 +33,7 @@ func (x *experimentCommand) variables(p *process.Process, w *workload.Workload) 
 	if err != nil {
 		return nil // Validate reports it
 	}
-	if value, both := x.plan.Params[axis.Sets]; both && axis.Sets != "" {
+	if value, both := x.plan.Params[axis.Sets]; both && axis.Sets != "" && x.file == "" {
 		return process.Usagef("leave --set out, or give --axis iterations", "--set %s=%s: a level of the axis %s is its value", axis.Sets, value, axis.Name)
 	}
 	if x.file == "" {
@@ -50,6 +50,7 @@ func (x *experimentCommand) variables(p *process.Process, w *workload.Workload) 
 			x.plan.Arms[i].Params = w.Texts(x.plan.Arms[i].Params)
 		}
 	}
+	x.plan.Params = w.At(axis.Name, x.plan.Certain(), x.plan.Params)
 	given := maps.Clone(x.plan.Params)
 	if len(x.plan.Arms) > 0 { // any of them does
 		maps.Copy(given, x.plan.Arms[0].Params)
@@ -59,7 +60,7 @@ func (x *experimentCommand) variables(p *process.Process, w *workload.Workload) 
 			given[v.Key] = v.Value[0]
 		}
 	}
-	params, err := w.Resolve(w.At(x.plan.Axis.Name, x.plan.Certain(), given))
+	params, err := w.Resolve(given)
 	if err != nil {
 		return x.planError(underParams(err))
 	}

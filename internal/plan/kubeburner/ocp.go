@@ -5,6 +5,7 @@ import (
 	"maps"
 	"path"
 	"strings"
+	"time"
 
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
@@ -32,4 +33,19 @@ func OCP(file string) (values map[string]any, asks map[string]string) {
 		}
 	}
 	return values, asks
+}
+
+// timed gives variables the type of a duration where kube-burner-ocp does: its templates compare them with 0.
+func timed(file string, data map[string]any) {
+	values, _ := OCP(file)
+	for name, value := range values {
+		of, isText := value.(string)
+		given, ok := data[name].(string)
+		if _, err := time.ParseDuration(of); err != nil || !isText || !ok {
+			continue
+		}
+		if d, err := time.ParseDuration(given); err == nil {
+			data[name] = d
+		}
+	}
 }

@@ -3,6 +3,7 @@ package kubeburner
 import (
 	"fmt"
 	"testing"
+	"time"
 )
 
 // A configuration of kube-burner-ocp has its values, and any other name none.
@@ -25,7 +26,16 @@ func TestOCP(t *testing.T) {
 			t.Errorf("%s: %s is %s (%s), want %s (%s)", tt.file, tt.name, got, asks[tt.name], tt.value, tt.ask)
 		}
 	}
-	if values, _ := OCP("pvc-density.yml"); values["QPS"] != "20" || values["CHURN_PERCENT"] != int64(10) || values["PPROF"] != false {
+	// As it is there: durations are compared with 0, and printed.
+	text := "jobs:\n{{ if ne .CHURN_DELAY 0 }}- {name: a, jobPause: {{ .CHURN_DELAY }}}\n{{ end }}{{ if ne .CHURN_DURATION 0 }}- {name: b}\n{{ end }}{{ if .LOCAL_INDEXING }}- {name: c}\n{{ end }}"
+	values, _ := OCP("pvc-density.yml")
+	if c, err := Parse("pvc-density.yml", []byte(text), Input{UserData: values}); err != nil || len(c.Jobs) != 1 || c.Jobs[0].JobPause != 2*time.Minute {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if _, err := Parse("mine.yml", []byte(text), Input{UserData: values}); err == nil {
+		t.Error("a text is compared with a number")
+	}
+	if values["QPS"] != int64(20) || values["CHURN_PERCENT"] != int64(10) || values["PPROF"] != false {
 		t.Errorf("the values have other types: %v", values)
 	}
 }

@@ -60,7 +60,9 @@ func Parse(file string, text []byte, in Input) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	rendered, origin, err := executeWithLines(t, string(text), in.data(), funcs)
+	data := in.data()
+	timed(file, data)
+	rendered, origin, err := executeWithLines(t, string(text), data, funcs)
 	if err != nil {
 		return nil, err
 	}

@@ -98,6 +98,9 @@ func (p *profiler) fetch(ctx context.Context, suffix string) {
 	ctx, cancel := context.WithTimeout(ctx, profilePatience)
 	defer cancel()
 	failed := func(what string, err error) {
+		if errors.Is(ctx.Err(), context.Canceled) { // the job has ended meanwhile
+			return
+		}
 		p.Emit(&record.Note{Warning: record.WarningNotKnown, Text: fmt.Sprintf("profile %s: %v", what, err)})
 	}
 	root, err := os.OpenRoot(string(p.dir))

@@ -63,9 +63,15 @@ func (c *churning) next(ctx context.Context, x *Script) (*part, error) {
 	return p, x.sender.holdings.MakeNamespaces(ctx, p.slots)
 }
 
-// window returns the share of n numbers that a cycle uses, after those of the last one.
-func window(n, percent, cycle int) []int {
+// window returns the share of n numbers that a cycle uses, after those of the last one. The share is a multiple of
+// together, if n is not less.
+func window(n, percent, together, cycle int) []int {
 	share := min(max(n*percent/100, 1), n)
+	if rest := share % together; rest > 0 {
+		if share += together - rest; share > n {
+			share = max(n/together*together, 1)
+		}
+	}
 	list := make([]int, share)
 	for i := range list {
 		list[i] = (cycle*share + i) % n
@@ -86,9 +92,12 @@ func (c *churning) plan(x *Script) (parts []part) {
 	iterations := make(map[int]bool)
 	all := api.LabelRun + "=" + makers[0].ids.Run
 	if c.job.ChurnConfig.Mode == "namespaces" {
-		spaces := c.job.Namespaces(0, c.of.to)
+		spaces, together := c.job.Namespaces(0, c.of.to), 1
+		for i := range c.job.Objects { // those that share an object go together
+			together = max(together, c.job.Objects[i].RepeatEveryNIterations)
+		}
 		var chosen []string
-		for _, i := range window(len(spaces), c.job.ChurnConfig.Percent, c.cycle) {
+		for _, i := range window(len(spaces), c.job.ChurnConfig.Percent, together, c.cycle) {
 			chosen = append(chosen, spaces[i])
 		}
 		for i := range c.of.to {
@@ -96,13 +105,16 @@ func (c *churning) plan(x *Script) (parts []part) {
 		}
 		// Objects that lie elsewhere go first: a namespace may not end before they do.
 		for _, m := range makers {
+			if m.apart {
+				continue
+			}
 			for _, gvk := range m.elsewhere {
 				choose(m, gvk, m.selector(), true, func(t target) bool { return iterations[t.iteration] && !slices.Contains(chosen, t.namespace) })
 			}
 		}
 		choose(makers[0], schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, all, false, func(t target) bool { return slices.Contains(chosen, t.name) })
 	} else {
-		for _, i := range window(c.of.to, c.job.ChurnConfig.Percent, c.cycle) {
+		for _, i := range window(c.of.to, c.job.ChurnConfig.Percent, 1, c.cycle) {
 			iterations[i] = true
 		}
 		for _, m := range makers {
@@ -115,7 +127,7 @@ func (c *churning) plan(x *Script) (parts []part) {
 		}
 	}
 	for _, s := range c.of.slots {
-		if iterations[s.Iteration] && (c.job.ChurnConfig.Mode == "namespaces" || c.job.Objects[s.Object].Churn) {
+		if iterations[s.Iteration] && (c.job.ChurnConfig.Mode == "namespaces" && !s.maker.apart || c.job.ChurnConfig.Mode == "objects" && c.job.Objects[s.Object].Churn) {
 			again.slots = append(again.slots, s)
 		}
 	}

@@ -10,18 +10,22 @@ import (
 // What a cycle is about comes round, and is never nothing or more than there is.
 func TestWindowOfChurn(t *testing.T) {
 	for _, tt := range []struct {
-		why               string
-		n, percent, cycle int
-		want              []int
+		why                         string
+		n, percent, together, cycle int
+		want                        []int
 	}{
-		{"the first", 10, 20, 0, []int{0, 1}},
-		{"those after them", 10, 20, 1, []int{2, 3}},
-		{"around the end", 3, 67, 1, []int{0, 2}},
-		{"at least one", 10, 1, 12, []int{2}},
-		{"all", 3, 100, 5, []int{0, 1, 2}},
-		{"one of one", 1, 50, 3, []int{0}},
+		{"the first", 10, 20, 1, 0, []int{0, 1}},
+		{"those after them", 10, 20, 1, 1, []int{2, 3}},
+		{"around the end", 3, 67, 1, 1, []int{0, 2}},
+		{"at least one", 10, 1, 1, 12, []int{2}},
+		{"all", 3, 100, 1, 5, []int{0, 1, 2}},
+		{"one of one", 1, 50, 1, 3, []int{0}},
+		{"those that share an object", 6, 20, 2, 1, []int{2, 3}},
+		{"two groups of them", 9, 40, 3, 0, []int{0, 1, 2}},
+		{"no more than there are", 7, 100, 2, 0, []int{0, 1, 2, 3, 4, 5}},
+		{"fewer than share one", 2, 50, 5, 1, []int{1}},
 	} {
-		if got := window(tt.n, tt.percent, tt.cycle); !slices.Equal(got, tt.want) {
+		if got := window(tt.n, tt.percent, tt.together, tt.cycle); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %v, want %v", tt.why, got, tt.want)
 		}
 	}

@@ -109,6 +109,7 @@ type Maker struct {
 	kinds    []schema.GroupVersionKind // distinct, that it makes
 	// elsewhere lists the kinds of objects that lie outside of the job's namespaces.
 	elsewhere []schema.GroupVersionKind
+	apart     bool       // makes objects in other namespaces alone, which do not churn with the job's
 	spaces    bool       // an entry of its job makes objects in the job's namespaces, so that there are some
 	waits     []*awaited // awaited besides pods
 	chooses   *choice    // the objects that it changes instead of making any, or nil
@@ -147,6 +148,7 @@ func (r *Rendering) newMaker(job *kubeburner.Job, jobIndex, index, first int, te
 		return nil, err
 	}
 	m.docs = len(docs)
+	m.apart = m.docs > 0
 	var kinds []schema.GroupVersionKind
 	for i, doc := range docs {
 		typed, err := m.prepare(doc, i, "0", "1")
@@ -164,6 +166,7 @@ func (r *Rendering) newMaker(job *kubeburner.Job, jobIndex, index, first int, te
 		if m.spaces = m.spaces || made.namespace == sample.Namespace; made.namespace != sample.Namespace && !slices.Contains(m.elsewhere, gvk) {
 			m.elsewhere = append(m.elsewhere, gvk)
 		}
+		m.apart = m.apart && made.namespace != "" && made.namespace != sample.Namespace
 		m.units, m.beside = m.units+made.units, append(m.beside, made.beside...)
 		m.onlyPods = m.onlyPods && made.kind == "Pod"
 		m.latency = m.latency || made.latency != ""

@@ -307,8 +307,8 @@ func TestJobsThatNeedNamespaces(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, m := range r.makers[0] {
-			if m.spaces != want {
-				t.Errorf("%s: %s needs namespaces: %v", objects, m.template.Name(), m.spaces)
+			if m.spaces != want || m.apart != (m.template.Name() == "own") {
+				t.Errorf("%s: %s needs namespaces: %v, apart from them: %v", objects, m.template.Name(), m.spaces, m.apart)
 			}
 		}
 	}

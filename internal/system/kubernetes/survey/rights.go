@@ -269,6 +269,7 @@ func (r *rights) follows(objects *described.Objects) {
 		}
 	}
 	if without, _, _ := objects.Unanswered(); without != nil {
+		r.need("calls services from a pod of the run", r.Namespace, "pods", "get", "delete")
 		r.need("calls services from a pod of the run", r.Namespace, "pods/portforward", "get", "create")
 	}
 }

@@ -507,7 +507,7 @@ func TestKubeBurnerOCP(t *testing.T) {
 		code      int
 		says      []string
 	}{
-		{"its values", "run cluster-density-v2.yml --set JOB_ITERATIONS=7", nil, process.ExitPass, []string{"7 Pods", `kube-burner-ocp's values, by the name of the file: BURST="20" CHURN_MODE=namespaces CHURN_PERCENT=10 QPS="20"`}},
+		{"its values", "run cluster-density-v2.yml --set JOB_ITERATIONS=7", nil, process.ExitPass, []string{"7 Pods", `kube-burner-ocp's values, by the name of the file: BURST=20 CHURN_MODE=namespaces CHURN_PERCENT=10 QPS=20`}},
 		{"others go before them", "run cluster-density-v2.yml --set JOB_ITERATIONS=7 --set QPS=3", map[string]string{"BURST": "4", "CHURN_MODE": ""}, process.ExitPass, []string{`by the name of the file: CHURN_PERCENT=10`}},
 		{"what its user gives", "run cluster-density-v2.yml", nil, process.ExitUsage, []string{"JOB_ITERATIONS: is missing", "it is --iterations there"}},
 		{"another name", "run mine.yml --set JOB_ITERATIONS=7", nil, process.ExitUsage, []string{`needs "QPS", which is not set`}},
@@ -573,7 +573,7 @@ func TestSettingsOfAConfiguration(t *testing.T) {
 	p := suite.Lab(t, e2e.SmallLab()...) // 45 places
 	writeFiles(t, p.Dir, kubeBurner)
 	p.Env = append(p.Env, "TEAM=x")
-	for _, tt := range []struct {
+	for i, tt := range []struct {
 		args string
 		pods []int // of each step
 	}{
@@ -583,9 +583,10 @@ func TestSettingsOfAConfiguration(t *testing.T) {
 		{"--axis objects --levels 43,44 --set ITERATIONS=1", []int{45, 45}},
 		{"--axis qps --levels 5,50 --set ITERATIONS=1", []int{4, 4}},
 	} {
-		got := p.RunTo(t, tt.args, append(strings.Fields("sweep ./mixed.yml --lab "+p.Lab+" --hold 200ms"), strings.Fields(tt.args)...)...)
+		out := fmt.Sprint("r", i)
+		got := p.RunTo(t, out, append(strings.Fields("sweep ./mixed.yml --lab "+p.Lab+" --hold 200ms"), strings.Fields(tt.args)...)...)
 		var ready []int
-		for _, s := range p.Result(t, tt.args).Steps {
+		for _, s := range p.Result(t, out).Steps {
 			ready = append(ready, s.Objects.Ready)
 		}
 		if !slices.Equal(ready, tt.pods) {
