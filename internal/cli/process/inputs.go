@@ -104,7 +104,8 @@ func Configuration(name string) (fs.FS, bool) {
 	}
 	text, err := size.ReadFile(name)
 	s := "\n" + string(text)
-	if err != nil || !strings.Contains(s, "\njobs:") || strings.Contains(s, "\nschema:") {
+	asks := strings.Contains(s, "\njobs:") || strings.Contains(s, "\nglobal:") && strings.Contains(s, "measurements:") // for 'kube-burner measure'
+	if err != nil || !asks || strings.Contains(s, "\nschema:") {
 		return nil, false
 	}
 	root, err := os.OpenRoot(filepath.Dir(name))

@@ -44,8 +44,8 @@ func TestServicesOfAConfiguration(t *testing.T) {
 		answers   bool
 		says      string
 	}{
-		{"a real node", real, "services.yml", 0, 4, true, "ServiceReady"},
-		{"a port that nobody serves", real, "silent.yml", 1, 1, false, "NoAnswer"},
+		{"a real node", real, "services.yml", 0, 4, true, ""},
+		{"a port that nobody serves", real, "silent.yml", 2, 1, false, "NoAnswer"},
 		{"simulated nodes", simulated, "services.yml", 0, 4, false, "nothing answers on simulated nodes"},
 	} {
 		t.Run(strings.ReplaceAll(tt.why, " ", "-"), func(t *testing.T) {
@@ -133,7 +133,6 @@ func TestMeasureWithoutALoad(t *testing.T) {
 	p := suite.Lab(t, e2e.WideLab()...)
 	writeFiles(t, p.Dir, map[string]string{
 		"measure.yml": "global: {measurements: [{name: podLatency}, {name: jobLatency}]}\nmetricsEndpoints: [{indexer: {type: local, metricsDirectory: measured}}]\n",
-		"calls.yml":   "global: {measurements: [{name: serviceLatency}]}\n",
 	})
 	typed, _ := e2e.LabClient(t, strings.TrimSpace(p.Run(t, "lab", "kubeconfig", p.Lab).Stdout))
 	pods := typed.CoreV1().Pods("default")
@@ -158,15 +157,31 @@ func TestMeasureWithoutALoad(t *testing.T) {
 	if list := made["podLatencyMeasurement-kube-burner-measure.json"]; len(list) != 1 || list[0]["podName"] != "mine" || list[0]["podReadyLatency"] == nil {
 		t.Errorf("%v", made)
 	}
-	for want, args := range map[string][]string{
-		"this command makes nothing there": {"-c", "calls.yml", "--lab", p.Lab},
-		"--duration must be above 0":       {"-c", "measure.yml", "--lab", p.Lab, "--duration", "0s"},
-		"--selector: ":                     {"-c", "measure.yml", "--lab", p.Lab, "-l", "a=b=c"},
-		"which cluster?":                   {"-c", "measure.yml"},
-		"config.yml does not exist":        {"--lab", p.Lab},
+}
+
+// What cannot be measured without a load is refused before any cluster is asked.
+func TestMeasureRefuses(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	writeFiles(t, dir, map[string]string{
+		"measure.yml": "global: {measurements: [{name: podLatency}]}\n",
+		"calls.yml":   "global:\n  measurements: [{name: serviceLatency}]\n",
+		"pprof.yml":   "global:\n  measurements: [{name: pprof}]\n",
+		"nothing.yml": "jobs:\n- {name: a, objects: [{objectTemplate: calls.yml}]}\n",
+	})
+	for _, tt := range []struct{ config, args, want string }{
+		{"calls.yml", "--lab x", "this command makes nothing there"},
+		{"pprof.yml", "--lab x", "pprof is not measured without a load"},
+		{"nothing.yml", "--lab x", "nothing.yml asks for no measurement"},
+		{"measure.yml", "--lab x --duration 0s", "--duration must be above 0"},
+		{"measure.yml", "--lab x -l a=b=c", "--selector: "},
+		{"measure.yml", "--lab x -n A_B", `"A_B" is not the name of a namespace`},
+		{"measure.yml", "", "which cluster?"},
+		{"none.yml", "--lab x", "none.yml"},
 	} {
-		if got := p.Run(t, append([]string{"kube-burner", "measure"}, args...)...); got.Code != 1 || !strings.Contains(got.Stderr, want) {
-			t.Errorf("want %q: %+v", want, got)
+		got := e2e.Command(t, nil, append([]string{"kube-burner", "measure", "-c", filepath.Join(dir, tt.config)}, strings.Fields(tt.args)...)...)
+		if got.Code != 1 || !strings.Contains(got.Stderr, tt.want) {
+			t.Errorf("%s %s: want %q: %+v", tt.config, tt.args, tt.want, got)
 		}
 	}
 }
