@@ -67,8 +67,19 @@ func running(t testing.TB, given map[string]string) *deployment {
 	tied := proc.NewTie()
 	s := &deployment{settings: one, dir: dir, tied: tied, host: system.Host{Executable: binary, Random: rand.Reader, Now: time.Now}}
 	t.Cleanup(func() {
+		var all []*proc.Process
+		for _, x := range s.servers {
+			if x.process != nil {
+				all = append(all, x.process)
+			}
+		}
 		if err := s.stop(); err != nil {
 			t.Error(err)
+		}
+		for _, p := range all {
+			if !p.Ended() { // the tie would end it only with the run
+				t.Errorf("a server is left, process %d", p.PID())
+			}
 		}
 		tied.Close()
 	})
