@@ -66,7 +66,12 @@ type admitting struct {
 // Open implements fs.FS. A name that leads elsewhere is fs.ErrInvalid.
 func (a admitting) Open(name string) (fs.File, error) {
 	if fs.ValidPath(name) {
-		return a.FS.Open(name)
+		f, err := a.FS.Open(name)
+		// kube-burner reads what is named from the working directory; that may be a file in the same directory.
+		if rest, below := strings.CutPrefix(name, filepath.ToSlash(a.dir)+"/"); below && errors.Is(err, fs.ErrNotExist) {
+			return a.FS.Open(rest)
+		}
+		return f, err
 	}
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(a.dir, name)
