@@ -90,7 +90,7 @@ func (s *session) openTarget(ctx context.Context, load prepared.Workload, rec sy
 			return nil, fmt.Errorf("arm %s: %w", name, err)
 		}
 	}
-	load.Beside = slices.DeleteFunc(load.Beside, func(o *described.Objects) bool { // the cluster may not know their kind
+	load.Beside = slices.DeleteFunc(slices.Clone(load.Beside), func(o *described.Objects) bool { // the cluster may not know their kind
 		return !o.Before && !slices.ContainsFunc(t.renderings(), func(r *create.Rendering) bool { return r.Makes(o.Resources[0].Kind) })
 	})
 	t.ageing = &follow.Ageing{Run: t.Run}

@@ -3,6 +3,7 @@ package create
 import (
 	"context"
 	"slices"
+	"time"
 
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -21,6 +22,8 @@ type churning struct {
 	parts []part        // of the present cycle, still to do
 	over  bool
 }
+
+const endsWithin = time.Hour // for the end of what churns, whatever maxWaitTimeout is, as in kube-burner
 
 // churns checks that the objects of a job can churn.
 func churns(job *kubeburner.Job) error {
@@ -85,7 +88,7 @@ func (c *churning) plan(x *Script) (parts []part) {
 	makers := x.pacing.makers[c.of.job]
 	choose := func(of *Maker, gvk schema.GroupVersionKind, selector string, later bool, only func(target) bool) {
 		m := of.remover(gvk, selector)
-		m.job.WaitForDeletion = true // an object that still exists cannot be created again
+		m.job.WaitForDeletion, m.job.MaxWaitTimeout = true, endsWithin // an object that still exists cannot be created again
 		parts = append(parts, part{job: c.of.job, to: 1, chooses: m, only: only, later: later})
 	}
 	again := part{job: c.of.job, again: true}

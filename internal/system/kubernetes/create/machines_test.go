@@ -156,6 +156,22 @@ func TestStartedMachinesCount(t *testing.T) {
 	}
 }
 
+// What kubevirt jobs bring about is followed: machines of an earlier job, once they are started.
+func TestWhatCallsOfMachinesMake(t *testing.T) {
+	for _, tt := range []struct {
+		op, kind string
+		want     bool
+	}{
+		{"start", machine, true}, {"start", "Pod", true}, {"start", migration, false}, {"start", disk, false},
+		{"stop", machine, false}, {"pause", "Pod", false}, {kubeburner.Migrate, migration, true}, {kubeburner.Migrate, machine, false},
+	} {
+		job := &kubeburner.Job{JobType: kubeburner.KubeVirt, Objects: []kubeburner.Object{{KubeVirtOp: tt.op}}}
+		if got := (&Rendering{makers: [][]*Maker{{{job: job}}}}).Makes(tt.kind); got != tt.want {
+			t.Errorf("%s makes a %s: %v", tt.op, tt.kind, got)
+		}
+	}
+}
+
 // Two volumes that are added at once overtake each other: such a refusal is tried again, and no other.
 func TestOvertakenVolumes(t *testing.T) {
 	for op, want := range map[string]record.SlotOutcome{"remove-volume": record.SlotCreated, "pause": record.SlotFailed} {

@@ -85,7 +85,7 @@ func (r *Rendering) Makes(kind string) bool {
 	return slices.ContainsFunc(slices.Concat(r.makers...), func(m *Maker) bool {
 		o := &m.job.Objects[m.index]
 		if m.job.JobType == kubeburner.KubeVirt {
-			return kind == migration && o.KubeVirtOp == kubeburner.Migrate
+			return kind == migration && o.KubeVirtOp == kubeburner.Migrate || (kind == machine || kind == "Pod") && o.KubeVirtOp == "start"
 		}
 		return o.Replicas > 0 && (kind == "Pod" && m.units > 0 || slices.ContainsFunc(m.beside, func(b beside) bool { return b.kind == kind }))
 	})

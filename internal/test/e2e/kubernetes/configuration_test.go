@@ -273,6 +273,7 @@ func TestNamespacesThatChurn(t *testing.T) {
   qps: 500
   burst: 10
   namespace: spaces
+  maxWaitTimeout: 4s # a namespace needs longer for its end
   churnConfig: {cycles: 3, percent: 50, deleteDelay: 10ms, delay: 10ms}
   objects:
   - {objectTemplate: templates/cm.yml}
