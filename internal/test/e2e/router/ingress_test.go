@@ -140,12 +140,12 @@ func TestAClientIsKilled(t *testing.T) {
 	suite.Long(t, "back ends and clients are made several times")
 	t.Parallel()
 	p := e2e.OnRealNode(t, suite)
-	load := []string{"sweep", "ingress", "--lab", p.Lab, "--levels", "50", "--hold", "4s", "--set", "clients=3", "--set", "backEnds=1"}
+	load := []string{"sweep", "ingress", "--lab", p.Lab, "--levels", "50", "--hold", "4s", "--set", "clients=4", "--set", "backEnds=1"}
 	for i := range 3 {
 		out := fmt.Sprint("killed-", i)
 		run := p.Start(t, append(load, "--out", out)...)
-		harness.Await(t, "the load", func() bool { return e2e.Windows(p, out) > i })
-		if err := unix.Kill(clientProcess(t, p, i), unix.SIGKILL); err != nil {
+		harness.Await(t, "the load", func() bool { return e2e.Windows(p, out) > i%8 })
+		if err := unix.Kill(clientProcess(t, p, i%4), unix.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
 		got := run.Wait()
@@ -156,7 +156,7 @@ func TestAClientIsKilled(t *testing.T) {
 			}
 			return false
 		})
-		if r := p.Result(t, out); got.Code != process.ExitInconclusive || !strings.Contains(r.Why, "clients 3, then 2: ") || lost == 0 {
+		if r := p.Result(t, out); got.Code != process.ExitInconclusive || !strings.Contains(r.Why, "clients 4, then 3: ") || lost == 0 {
 			t.Errorf("%d: exit code %d, %d lost: %s\n%s", i, got.Code, lost, r.Why, got.Stderr)
 		}
 	}
