@@ -161,7 +161,7 @@ FAULTS_CHOSEN = PLIMSOLL_FAULTS_FAULT='$(FAULT)' PLIMSOLL_FAULTS_LOAD='$(LOAD)'
 
 faults: deps build
 	@seed=$(SEED); seed=$${seed:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; echo "seed $$seed"; \
-		$(FAULTS_CHOSEN) PLIMSOLL_FAULTS=whole PLIMSOLL_FAULTS_WITHIN=$(or $(WITHIN),50m) PLIMSOLL_FAULTS_SEED=$$seed PLIMSOLL_FAULTS_OUT=$(CURDIR)/docs/tables/reliability.md $(FAULTS)
+		$(FAULTS_CHOSEN) PLIMSOLL_FAULTS=whole PLIMSOLL_FAULTS_WITHIN=$(or $(WITHIN),50m) PLIMSOLL_FAULTS_SEED=$$seed PLIMSOLL_FAULTS_OUT=$(CURDIR)/docs/tables/reliability.md $(subst Matrix,(Matrix|AConfigurationThatIsKilled),$(FAULTS))
 
 faults-core: deps build
 	$(FAULTS_CHOSEN) PLIMSOLL_FAULTS=short PLIMSOLL_FAULTS_WITHIN=$(or $(WITHIN),1h) PLIMSOLL_FAULTS_SEED=$(or $(SEED),1) $(FAULTS)
