@@ -11,8 +11,13 @@ import (
 )
 
 // ShedStartup gives back memory of the start, for a process whose memory counts: garbage of the heap, and
-// pages of the program's file, of which the page cache returns the needed ones.
+// pages of the program's file, of which the page cache returns the needed ones. From then on the heap grows by half
+// between two collections, unless GOGC says otherwise.
 func ShedStartup() {
+	const usual, little = 100, 50
+	if was := debug.SetGCPercent(little); was != usual {
+		debug.SetGCPercent(was)
+	}
 	debug.FreeOSMemory()
 	proc, err := procfs.Self()
 	if err != nil {
