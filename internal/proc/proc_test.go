@@ -36,12 +36,6 @@ func sh(t *testing.T, how How, script string) *Process {
 	return p
 }
 
-// alive reports whether a process runs that this one did not start.
-func alive(pid int) bool {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && !strings.Contains(string(text), ") Z ")
-}
-
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for until := time.Now().Add(20 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
