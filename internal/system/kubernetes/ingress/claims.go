@@ -63,6 +63,11 @@ func (v *volumes) text() string {
 	return fmt.Sprintf("claims of %s of storage class %s", v.claim.String(), cmp.Or(v.class, "(default)"))
 }
 
+// file returns the size of each client's file.
+func (v *volumes) file() string {
+	return resource.NewQuantity(v.job.Size, resource.BinarySI).String()
+}
+
 // claimsAs reports whether the claims are those of others, or neither has any.
 func (v *volumes) claimsAs(other *volumes) bool {
 	return v == nil || v.class == other.class && v.claim.Equal(other.claim)
@@ -139,7 +144,7 @@ func (Claims) Outline(_ context.Context, r system.Request) ([]system.Change, err
 		{Action: system.Make, What: "namespace plimsoll-" + r.Run},
 		{Action: system.Use, What: "image " + base.image},
 		{Action: system.Make, What: fmt.Sprintf("a job of %s that do IO by fio, each on one of as many %s", clientNoun().Count(base.least), base.io.text())},
-		{Action: system.Make, What: fmt.Sprintf("a file of %d bytes on each; what a class with the policy Retain keeps of its volumes, it keeps", base.io.job.Size)},
+		{Action: system.Make, What: "a file of " + base.io.file() + " on each; what a class with the policy Retain keeps of its volumes, it keeps"},
 	}, nil
 }
 
@@ -174,7 +179,7 @@ func volumesOf(p workload.Params, images string) (*settings, error) {
 		return nil, system.ParamMistake("claim", "for example --set claim=10Gi", "%q: %w", p.Get("claim"), err)
 	}
 	if s.io.claim.Value() < s.io.job.Size {
-		return nil, system.ParamMistake("size", "a smaller file, or a larger claim", "a file of %d bytes is larger than the claim, %s", s.io.job.Size, s.io.claim.String())
+		return nil, system.ParamMistake("size", "a smaller file, or a larger claim", "a file of %s is larger than the claim, %s", s.io.file(), s.io.claim.String())
 	}
 	return s, s.io.job.Check()
 }

@@ -40,6 +40,11 @@ import (
 // onAPI returns an instance on an API server with this handler.
 func onAPI(t *testing.T, params map[string]string, handler http.HandlerFunc) *instance {
 	t.Helper()
+	return opened(t, Provider{}, requestFor(t, params), handler)
+}
+
+func opened(t *testing.T, by system.Provider, r system.Request, handler http.HandlerFunc) *instance {
+	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	config := clientcmdapi.NewConfig()
@@ -48,13 +53,12 @@ func onAPI(t *testing.T, params map[string]string, handler http.HandlerFunc) *in
 	if err := clientcmd.WriteToFile(*config, file); err != nil {
 		t.Fatal(err)
 	}
-	r := requestFor(t, params)
 	r.Plan.Own = &kubernetes.Settings{Kubeconfig: file}
 	r.Host = system.Host{
 		Now: time.Now, Log: t.Logf, StateDir: func() (string, error) { return t.TempDir(), nil },
 		Progress: func() (func(string), func()) { return func(string) {}, func() {} },
 	}
-	s, err := Provider{}.Open(t.Context(), r)
+	s, err := by.Open(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,13 @@ import (
 
 func requestFor(t *testing.T, params map[string]string, arms ...plan.Arm) system.Request {
 	t.Helper()
-	w, err := workload.Load(workloads.FS(), name, workload.TargetsOf(Provider{}.Declare()))
+	return requestOf(t, Provider{}.Declare(), params, arms...)
+}
+
+// requestOf returns a request for the workload of a target that has its name.
+func requestOf(t *testing.T, target workload.Target, params map[string]string, arms ...plan.Arm) system.Request {
+	t.Helper()
+	w, err := workload.Load(workloads.FS(), target.Name, workload.TargetsOf(target))
 	if err != nil {
 		t.Fatal(err)
 	}

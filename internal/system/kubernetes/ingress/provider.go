@@ -1,5 +1,6 @@
 // Package ingress loads pods, a service, an ingress, a route of a gateway or of OpenShift, or a URL, from pods of the
-// cluster. The run makes the back ends, except for a URL.
+// cluster. The run makes the back ends, except for a URL. Instead of requests such pods also do IO on claims of a storage
+// class.
 package ingress
 
 import (
@@ -538,6 +539,9 @@ func (s *session) Consent(ctx context.Context) (*system.Consent, error) {
 		return nil, err
 	}
 	c := &system.Consent{System: summary, Why: "is not a plimsoll lab", Load: fmt.Sprintf("at most %d %s a second to %s, from at most %s", s.bound(base), base.unit(), base.way(), clientNoun().Count(base.most))}
+	if base.io != nil {
+		c.Load += ", each of which first writes a file of " + base.io.file()
+	}
 	if s.Lab() != nil {
 		c.System, c.Why = base.way(), "is not a server of plimsoll's"
 	}
