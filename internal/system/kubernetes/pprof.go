@@ -36,7 +36,7 @@ const (
 type profiler struct {
 	*prepared.Run
 	dir     record.Dir
-	files   fs.FS // beside the configuration
+	files   func() fs.FS // beside the configuration
 	forward func(namespace, pod string, port int) (dialer, error)
 	present *kubeburner.Measurement // of the present step, or nil
 	job     string
@@ -184,7 +184,7 @@ func (p *profiler) profiles(ctx context.Context, t *kubeburner.PProfTarget) (lis
 		}
 		return list, nil
 	}
-	certificate, err := t.Certificate(p.files)
+	certificate, err := t.Certificate(p.files())
 	if err != nil {
 		return nil, err
 	}

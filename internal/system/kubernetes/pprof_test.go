@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -81,7 +82,7 @@ func TestProfilesOfPrograms(t *testing.T) {
 		},
 	}}}}
 	dir := record.Dir(t.TempDir())
-	p := &profiler{Run: run, dir: dir, forward: func(namespace, pod string, port int) (dialer, error) {
+	p := &profiler{Run: run, files: func() fs.FS { return nil }, dir: dir, forward: func(namespace, pod string, port int) (dialer, error) {
 		if namespace != "ns" || pod != "a-0" || port != 6060 {
 			t.Errorf("%s/%s:%d is forwarded", namespace, pod, port)
 		}

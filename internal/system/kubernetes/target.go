@@ -99,7 +99,7 @@ func (s *session) openTarget(ctx context.Context, load prepared.Workload, rec sy
 	if t.watch, err = follow.NewObserver(t.Run, t.ageing, c.host.Now, mapper, caller); err != nil {
 		return nil, err
 	}
-	t.profiles = &profiler{Run: t.Run, dir: rec.Dir, files: s.Workload.Files(), forward: func(namespace, pod string, port int) (dialer, error) {
+	t.profiles = &profiler{Run: t.Run, dir: rec.Dir, files: s.Workload.Files, forward: func(namespace, pod string, port int) (dialer, error) {
 		return t.Client.Forward(namespace, pod, port)
 	}}
 	t.holdings = create.NewHoldings(t.Run, t.watch.Actors)
