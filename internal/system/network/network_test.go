@@ -2,7 +2,6 @@ package network
 
 import (
 	"errors"
-	"math"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -172,11 +171,11 @@ func TestHeadersOfPaths(t *testing.T) {
 			if n.carried != "" {
 				want += tt.carried
 			}
-			if got := float64(bytesAfter-bytes) / times; math.Abs(got-float64(want)) > 1 { // with a neighbour that was asked for, at most
-				t.Errorf("a packet of %d bytes has %.2f on the link, want %d", n.inner(), got, want)
-			}
-			if more := countAfter - count; more < times || more > times+2 {
-				t.Errorf("%d packets crossed the link, want %d", more, times)
+			// Beside them cross questions for a neighbour, and messages of the programs that keep a tunnel.
+			const others, largest = 2, 300
+			more, sent := countAfter-count, bytesAfter-bytes
+			if more < times || more > times+others || sent < uint64(times*want) || sent-uint64(times*want) > (more-times)*largest {
+				t.Errorf("%d packets of %d bytes had %d bytes on the link in %d packets, want %d each", times, n.inner(), sent, more, want)
 			}
 		})
 	}

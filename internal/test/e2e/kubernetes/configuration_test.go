@@ -111,8 +111,8 @@ func TestAConfigurationRunsAsItStands(t *testing.T) {
 	if n := p.Count("r", func(e record.Event) bool {
 		note, is := e.Body.(*record.Note)
 		return is && note.Warning == record.WarningConfig
-	}); n != 2 { // global.gc, jobs[1].preLoadImages
-		t.Errorf("%d settings were noted, want 2: %s", n, got.Stdout)
+	}); n != 1 { // global.gc
+		t.Errorf("%d settings were noted, want 1: %s", n, got.Stdout)
 	}
 	if left := p.Leftovers(t); len(left) > 0 {
 		t.Errorf("left: %v", left)

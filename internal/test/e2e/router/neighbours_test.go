@@ -62,7 +62,7 @@ func TestBusyNeighboursAreNoLimit(t *testing.T) {
 			if strings.HasPrefix(tt.why, "io") {
 				p = e2e.IOProgram(t, suite)
 			}
-			got := p.Run(t, append([]string{"sweep", "--repeat", "1", "--hold", "3s", "--out", "r"}, tt.args...)...)
+			got := p.Start(t, append([]string{"sweep", "--repeat", "1", "--hold", "3s", "--out", "r"}, tt.args...)...).Wait()
 			if got.Code != tt.code || !strings.Contains(got.Stdout, "other programs used ") || !strings.Contains(got.Stdout, tt.says) {
 				t.Errorf("exit code %d, want %d, and %q in\n%s%s", got.Code, tt.code, tt.says, got.Stdout, got.Stderr)
 			}
