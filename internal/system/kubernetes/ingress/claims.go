@@ -143,7 +143,7 @@ func (Claims) Outline(_ context.Context, r system.Request) ([]system.Change, err
 	return []system.Change{
 		{Action: system.Make, What: "namespace plimsoll-" + r.Run},
 		{Action: system.Use, What: "image " + base.image},
-		{Action: system.Make, What: fmt.Sprintf("a job of %s that do IO by fio, each on one of as many %s", clientNoun().Count(base.least), base.io.text())},
+		{Action: system.Make, What: fmt.Sprintf("a job of %s; each does IO by fio on one of as many %s", clientNoun().Count(base.least), base.io.text())},
 		{Action: system.Make, What: "a file of " + base.io.file() + " on each; what a class with the policy Retain keeps of its volumes, it keeps"},
 	}, nil
 }
