@@ -299,7 +299,7 @@ func TestFaultsOfVirtualMachines(t *testing.T) {
 		{"migrations that make no progress", "vm-migration --levels 4 --lab-virt stuckMigrations=2", "Failed", ""},
 		{"clones that never end", "vm-deploy --axis machines --levels 4 --lab-virt stuckClones=2", "CSICloneInProgress", ""},
 		{"a pool that is degraded", "vm-zones --levels 1 --lab-virt degradedPool=zone-0", "Degraded", ""},
-		{"a node that is lost under machines", "vm-boot-storm --lab-nodes 2 --levels 12 --lab-time-scale 20 --lab-virt lostNode=node-0001,lostAfter=1s,bootTime=2m", "", "node-not-ready"},
+		{"a node that is lost under machines", "vm-boot-storm --lab-nodes 2 --levels 12 --lab-time-scale 20 --lab-virt lostNode=node-0001,lostAfter=1s,bootTime=2m --guard nodesNotReady=2", "", "node-not-ready"},
 	} {
 		dir := strings.Fields(tt.args)[0]
 		got := p.Run(t, append([]string{"sweep", "--lab-nodes", "3", "--lab-time-scale", "60", "--hold", "1s", "--step-timeout", "15s", "--out", dir}, strings.Fields(tt.args)...)...)
