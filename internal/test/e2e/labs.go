@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 	"plimsoll.dev/plimsoll/internal/system/local/fio"
 	"plimsoll.dev/plimsoll/internal/system/router/haproxy"
@@ -60,6 +62,25 @@ func GlusterProgram(t *testing.T, suite *harness.Suite) *harness.Program {
 	t.Helper()
 	harness.Able(t, gluster.Check(false))
 	return IOProgram(t, suite)
+}
+
+// WithImage returns the built program with a lab of its own, whose one node is real and has an image. It skips the test
+// where the image cannot be built, of which the program says lacks.
+func WithImage(t *testing.T, suite *harness.Suite, image, lacks string) *harness.Program {
+	t.Helper()
+	_, err := realnode.Check()
+	harness.Able(t, err)
+	p := suite.Program(t)
+	if got := p.Run(t, "image", "build", image); strings.Contains(got.Stderr, lacks) {
+		t.Skip(got.Stderr)
+	} else if got.Code != process.ExitPass {
+		t.Fatal(got.Stderr)
+	}
+	p.Lab = "l"
+	if got := p.Run(t, "lab", "up", p.Lab, "--real-node", "--nodes", "0"); got.Code != process.ExitPass {
+		t.Fatal(got.Stderr)
+	}
+	return p
 }
 
 // LabClient returns clients with all rights on a lab.

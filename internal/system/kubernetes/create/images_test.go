@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The images of a document are those of containers and of container disks, wherever they stand.
+// Images of containers and of container disks are found anywhere in a document.
 func TestImagesOf(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]string{

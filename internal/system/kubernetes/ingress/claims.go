@@ -68,7 +68,7 @@ func (v *volumes) file() string {
 	return resource.NewQuantity(v.job.Size, resource.BinarySI).String()
 }
 
-// claimsAs reports whether the claims are those of others, or neither has any.
+// claimsAs reports whether two arms ask for the same claims, or for none.
 func (v *volumes) claimsAs(other *volumes) bool {
 	return v == nil || v.class == other.class && v.claim.Equal(other.claim)
 }

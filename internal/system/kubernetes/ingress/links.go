@@ -112,7 +112,8 @@ func (i *instance) missing(pods []*corev1.Pod) string {
 		case l.client == nil:
 			list = append(list, cmp.Or(l.next, fmt.Sprintf("client-%d has no pod", n)))
 		default:
-			list = append(list, fmt.Sprintf("%s was lost (%s), and nothing replaces it: %s", l.client.Name, cmp.Or(l.fate, "pod "+cmp.Or(l.pod, "of "+l.client.Name)+" is gone"), cmp.Or(l.next, "there is no other pod")))
+			gone := "pod " + cmp.Or(l.pod, "of "+l.client.Name) + " is gone"
+			list = append(list, fmt.Sprintf("%s was lost (%s), and nothing replaces it: %s", l.client.Name, cmp.Or(l.fate, gone), cmp.Or(l.next, "it has no other pod")))
 		}
 	}
 	return named(list)

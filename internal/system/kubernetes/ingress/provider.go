@@ -326,7 +326,7 @@ func (s *settings) way() string {
 	case viaPod:
 		return "the pods' addresses"
 	case viaHost:
-		return "the pods' addresses, which are those of their nodes"
+		return "the pods' addresses in the network of their nodes"
 	case viaIngress:
 		text := "ingress of class " + cmp.Or(s.class, "(default)")
 		if s.shards > 1 {

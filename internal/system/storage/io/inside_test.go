@@ -89,7 +89,7 @@ func TestIOOfTwoClients(t *testing.T) {
 	if got := f.Readings(sourceThroughput, "value"); len(got) != 2 || got[0] <= 0 {
 		t.Errorf("throughput %v", got)
 	}
-	// What was not prepared, and what is no job, ends with a reason.
+	// Work that was not prepared, and a job that fio cannot do, end with a reason.
 	if err := f.Stream(t.Context(), o, func(*record.Window) {}, func(string, string) {}); err == nil || !strings.Contains(err.Error(), "no work was prepared") {
 		t.Errorf("a second stream: %v", err)
 	}

@@ -27,7 +27,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
-	"plimsoll.dev/plimsoll/internal/lab/realnode"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 	kubernetescluster "plimsoll.dev/plimsoll/internal/system/kubernetes"
@@ -343,18 +342,7 @@ func TestTwoLoadsAtOnce(t *testing.T) {
 func TestThroughAnIngressOfALab(t *testing.T) {
 	suite.Long(t, "a lab of its own, and an ingress controller in it")
 	t.Parallel()
-	_, err := realnode.Check()
-	harness.Able(t, err)
-	p := suite.Program(t)
-	if got := p.Run(t, "image", "build", "traefik"); strings.Contains(got.Stderr, "missing for ingress: traefik") {
-		t.Skip(got.Stderr)
-	} else if got.Code != process.ExitPass {
-		t.Fatal(got.Stderr)
-	}
-	if got := p.Run(t, "lab", "up", "l", "--real-node", "--nodes", "0"); got.Code != process.ExitPass {
-		t.Fatal(got.Stderr)
-	}
-	p.Lab = "l"
+	p := e2e.WithImage(t, suite, "traefik", "missing for ingress: traefik")
 	for _, tt := range []struct {
 		out, event, milestone string
 		sets                  []string

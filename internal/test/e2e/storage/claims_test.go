@@ -12,28 +12,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
-	"plimsoll.dev/plimsoll/internal/lab/realnode"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/test/e2e"
-	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
 // Clients in pods do the IO of a storage class together, each on a claim of its own, which goes with its pod.
 func TestIOOnClaims(t *testing.T) {
 	suite.Long(t, "a lab of its own, and an image with fio in it")
 	t.Parallel()
-	_, err := realnode.Check()
-	harness.Able(t, err)
-	p := suite.Program(t)
-	if got := p.Run(t, "image", "build", "fio"); strings.Contains(got.Stderr, "packages of Debian") {
-		t.Skip(got.Stderr)
-	} else if got.Code != process.ExitPass {
-		t.Fatal(got.Stderr)
-	}
-	if got := p.Run(t, "lab", "up", "l", "--real-node", "--nodes", "0"); got.Code != process.ExitPass {
-		t.Fatal(got.Stderr)
-	}
-	p.Lab = "l"
+	p := e2e.WithImage(t, suite, "fio", "packages of Debian")
 	typed, _ := e2e.LabClient(t, strings.TrimSpace(p.Run(t, "lab", "kubeconfig", "l").Stdout))
 	const class = "disk"
 	late := storagev1.VolumeBindingWaitForFirstConsumer
