@@ -66,7 +66,7 @@ func TestSmoke(t *testing.T) {
 		{part: "GlusterFS", lack: gluster.Check(false), objects: 2,
 			args: []string{"gluster-volumes", "--levels", "2"}},
 		{part: "fio", lack: lackOf(fio.Find(ctx, "")), requests: 10,
-			args: []string{"io-volumes", "--axis", "rate", "--levels", "20", "--set", "path=mount", "--set", "size=1MiB", "--set", "drive=false", "--slo", "errors <= 0%"}},
+			args: []string{"io-volumes", "--axis", "depth", "--levels", "1", "--set", "path=mount", "--set", "size=1MiB", "--set", "drive=false", "--slo", "errors <= 0%"}},
 		{part: "network path", lack: lackOfRoot(), requests: 10,
 			args: []string{"network-path", "--axis", "streams", "--levels", "1", "--set", "path=vxlan", "--slo", "errors <= 0%"}},
 	} {
