@@ -59,16 +59,20 @@ func (r *runner) waitHealthy(ctx context.Context, component string, except ...st
 	return cluster.waitRealNode(ctx)
 }
 
-// poll calls f until it succeeds. When ctx ends first, the error holds f's last error.
+// poll calls f until it succeeds. When ctx ends first, the error holds f's last error before that.
 func poll(ctx context.Context, f func() error) error {
+	var why error
 	for {
 		err := f()
 		if err == nil {
 			return nil
 		}
+		if why == nil || ctx.Err() == nil {
+			why = err
+		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%w (at last: %v)", context.Cause(ctx), err)
+			return fmt.Errorf("%w (at last: %v)", context.Cause(ctx), why)
 		case <-time.After(probePeriod):
 		}
 	}

@@ -95,7 +95,8 @@ func relay(ctx context.Context, args []string, out io.Writer) error {
 			if strings.HasPrefix(to, ":") {
 				to = net.JoinHostPort(node, to[1:])
 			}
-			if err := reach(ctx, to); err != nil {
+			// A lost SYN is sent again only after a second.
+			if err := reach(ctx, (&net.Dialer{Timeout: 100 * time.Millisecond}).DialContext, to); err != nil {
 				http.Error(w, err.Error(), http.StatusGatewayTimeout)
 				return
 			}
@@ -104,17 +105,23 @@ func relay(ctx context.Context, args []string, out io.Writer) error {
 	return listen(ctx, address, out, mux)
 }
 
-// reach calls an address until it accepts a connection. Once ctx ends it returns why the last call failed.
-func reach(ctx context.Context, address string) error {
+type dialer func(ctx context.Context, network, address string) (net.Conn, error)
+
+// reach calls an address until it accepts a connection. Once ctx ends it returns why the last call failed, a refusal
+// rather than that it took too long: the end may have cut the last call.
+func reach(ctx context.Context, call dialer, address string) error {
+	var why error
 	for {
-		// A lost SYN is sent again only after a second.
-		conn, err := (&net.Dialer{Timeout: 100 * time.Millisecond}).DialContext(ctx, "tcp", address)
+		conn, err := call(ctx, "tcp", address)
 		if err == nil {
 			return conn.Close()
 		}
+		if late, is := errors.AsType[net.Error](err); why == nil || !is || !late.Timeout() {
+			why = err
+		}
 		select {
 		case <-ctx.Done():
-			return err
+			return why
 		case <-time.After(10 * time.Millisecond):
 		}
 	}

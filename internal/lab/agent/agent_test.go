@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -151,7 +153,7 @@ func TestRelay(t *testing.T) {
 		says        string
 	}{
 		{"all accept", "5s", []string{open.Addr().String(), ":" + port}, 200, ""},
-		{"one refuses for as long as it may take", "50ms", []string{open.Addr().String(), closed.Addr().String()}, 504, "connection refused"},
+		{"one refuses for as long as it may take", "500ms", []string{open.Addr().String(), closed.Addr().String()}, 504, "connection refused"},
 		{"no time", "soon", []string{open.Addr().String()}, 400, "soon"},
 	} {
 		reply, err := http.Get(at + url.Values{RelayTo: tt.to, RelayFor: {tt.within}}.Encode())
@@ -163,5 +165,22 @@ func TestRelay(t *testing.T) {
 		if reply.StatusCode != tt.code || !strings.Contains(string(text), tt.says) {
 			t.Errorf("%s: %d %s", tt.why, reply.StatusCode, text)
 		}
+	}
+}
+
+// The time of a relay may end during a call, which then fails for that alone: the call before it knows why.
+func TestTheTimeEndsDuringACall(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	refused, calls := errors.New("connection refused"), 0
+	err := reach(ctx, func(ctx context.Context, _, _ string) (net.Conn, error) {
+		if calls++; calls == 1 {
+			return nil, refused
+		}
+		<-ctx.Done()
+		return nil, &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}
+	}, "a:1")
+	if err != refused {
+		t.Errorf("%d calls: %v, want %v", calls, err, refused)
 	}
 }
