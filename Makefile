@@ -137,7 +137,9 @@ test: deps build
 # themselves, and those that measure one at a time after all.
 # No test of make test takes longer than 20 s, with the machine to itself.
 test-times: deps build
-	$(GO_TEST) -count=1 -v ./... | awk '/^--- (PASS|FAIL)/ { took = substr($$4, 2) + 0; if (took > longest) { longest = took; of = $$3 } } /^(FAIL|panic:)/ { failed = 1; print } END { print "longest: " of " " longest " s"; exit failed || longest > 20 }'
+	$(GO_TEST) -count=1 -v ./... | awk '/^--- (PASS|FAIL)/ { took = substr($$4, 2) + 0; if (took > longest) { longest = took; of = $$3 } } \
+		!/^ *(=== |--- (PASS|SKIP))/ { said = said $$0 "\n" } /^(ok|\?|FAIL)[ \t]/ { if (/^FAIL/) { failed = 1; printf "%s", said } said = "" } \
+		END { print "longest: " of " " longest " s"; exit failed || longest > 20 }'
 
 test-long: deps deps-paths build
 	$(MAKE) test-times

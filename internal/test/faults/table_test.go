@@ -188,8 +188,8 @@ func table() []fault {
 		{"etcd", "(?i)etcd|stood still|write|no answer|API server", nil, []string{density, rate, objects}},
 		{"kube-apiserver", "(?i)API server|no answer|reach|stood still|watch", nil, []string{density, rate, objects}},
 	} {
-		elsewhere := map[string]string{stream_: noAPI, router: "its servers are stopped: TestAFreezeIsFoundInEveryLoad", volumes: "bricks and mounts: TestVolumesThatFail; glusterd: TestVolumesOfAGlusterdThatStalls",
-			io_: "TestAFreezeIsFoundInEveryLoad, TestIOOnGlusterThatBreaks"}
+		elsewhere := map[string]string{stream_: noAPI, router: "its servers are stopped: TestMeasuredAFreezeInEveryLoad", volumes: "bricks and mounts: TestVolumesThatFail; glusterd: TestVolumesOfAGlusterdThatStalls",
+			io_: "TestMeasuredAFreezeInEveryLoad, TestIOOnGlusterThatBreaks"}
 		list = append(list,
 			fault{name: c.name + " stopped until the end", must: named, act: stopped(c.name), at: underWay, alone: true, on: apis(), short: c.short, waits: c.waits, elsewhere: elsewhere, says: regexp.MustCompile(c.says)},
 			fault{name: c.name + " killed for good", must: named, act: killed(c.name), at: underWay, alone: true, on: apis(), waits: c.waits, elsewhere: elsewhere, says: regexp.MustCompile(c.says)},

@@ -77,7 +77,12 @@ func (p *Program) Run(t testing.TB, args ...string) Outcome {
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	got := Outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+	return p.ended(t, args, Outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()})
+}
+
+// ended notes what a command did, and skips a long test whose run says that other tests disturbed it.
+func (p *Program) ended(t testing.TB, args []string, got Outcome) Outcome {
+	t.Helper()
 	p.note(args, got)
 	if why, is := beside(got.Stdout); is && p.suite.getenv(ring.Variable) != "" && p.suite.getenv(MeasureVariable) == "" {
 		t.Skip("other tests kept the processors busy, and the run says so: ", why)
@@ -274,6 +279,7 @@ func (p *Program) labFiles() (list []string) {
 
 // Started is a command under way.
 type Started struct {
+	t              testing.TB
 	program        *Program
 	cmd            *exec.Cmd
 	stdout, stderr buffer
@@ -284,7 +290,7 @@ type Started struct {
 // started in its process group.
 func (p *Program) Start(t testing.TB, args ...string) *Started {
 	t.Helper()
-	s := &Started{program: p, cmd: p.Command(args...), ended: make(chan struct{})}
+	s := &Started{t: t, program: p, cmd: p.Command(args...), ended: make(chan struct{})}
 	s.cmd.Stdout, s.cmd.Stderr = &s.stdout, &s.stderr
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -317,9 +323,7 @@ func (s *Started) Signal(signal os.Signal) { s.cmd.Process.Signal(signal) }
 // Wait waits until the command has ended.
 func (s *Started) Wait() Outcome {
 	<-s.ended
-	got := Outcome{s.cmd.ProcessState.ExitCode(), s.stdout.String(), s.stderr.String()}
-	s.program.note(s.cmd.Args[1:], got)
-	return got
+	return s.program.ended(s.t, s.cmd.Args[1:], Outcome{s.cmd.ProcessState.ExitCode(), s.stdout.String(), s.stderr.String()})
 }
 
 // Kill ends the command as SIGKILL does, and nothing that it started.

@@ -35,8 +35,8 @@ func bricks(_ *testing.T, p *harness.Program) []int { return e2e.Glusters(p, "gl
 
 // What is loaded stands still for 3 s of a hold of 8 s. Each load of requests finds it,
 // by a schedule and in a closed loop.
-func TestAFreezeIsFoundInEveryLoad(t *testing.T) {
-	suite.Long(t, "six loads stand still for 3 s each")
+func TestMeasuredAFreezeInEveryLoad(t *testing.T) {
+	suite.Measures(t)
 	small := []string{"--set", "volumes=1", "--set", "size=16MiB", "--set", "drive=false"}
 	for _, tt := range []struct {
 		workload     string
