@@ -14,10 +14,7 @@ import (
 // pages of the program's file, of which the page cache returns the needed ones. From then on the heap grows by half
 // between two collections, unless GOGC says otherwise.
 func ShedStartup() {
-	const usual, little = 100, 50
-	if was := debug.SetGCPercent(little); was != usual {
-		debug.SetGCPercent(was)
-	}
+	growByHalf()
 	debug.FreeOSMemory()
 	proc, err := procfs.Self()
 	if err != nil {
