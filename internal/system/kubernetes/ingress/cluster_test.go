@@ -180,6 +180,37 @@ func TestAClientIsEvicted(t *testing.T) {
 	}
 }
 
+// A client that the cluster makes no pod for says why: by the last warning about its job.
+func TestAClientThatTheClusterRefuses(t *testing.T) {
+	at := func(s int64) metav1.Time { return metav1.Unix(1e9+s, 0) }
+	quota := "pods \"clients-0-x\" is forbidden: exceeded quota: few, requested: pods=1, used: pods=2, limited: pods=2"
+	for _, tt := range []struct {
+		why, want string
+		events    []corev1.Event
+	}{
+		{"a quota", "wait for the clients: client-0 has no pod: FailedCreate: " + quota, []corev1.Event{
+			{Reason: "FailedCreate", Message: quota, LastTimestamp: at(2)}, {Reason: "FailedCreate", Message: "an older reason", LastTimestamp: at(1)}}},
+		{"no event", "wait for the clients: client-0 has no pod", nil},
+	} {
+		i := onAPI(t, nil, func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case strings.HasSuffix(r.URL.Path, "/pods"):
+				answer(t, w, http.StatusOK, corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}})
+			case strings.HasSuffix(r.URL.Path, "/events") && r.URL.Query().Get("fieldSelector") == "type=Warning,involvedObject.name=clients":
+				answer(t, w, http.StatusOK, corev1.EventList{TypeMeta: metav1.TypeMeta{Kind: "EventList", APIVersion: "v1"}, Items: tt.events})
+			default:
+				t.Errorf("%s: asked for %s", tt.why, r.URL)
+			}
+		})
+		now := time.Now()
+		i.Host.Now = func() time.Time { now = now.Add(awaitBound); return now }
+		i.fleet, i.wanted, i.made = &clients.Fleet{Now: i.Rec.Clock.Now}, 1, 1
+		if err := i.reach(t.Context()); err == nil || err.Error() != tt.want {
+			t.Errorf("%s: %v", tt.why, err)
+		}
+	}
+}
+
 // A client that is silent for too long has its pod removed, once, and the load waits for another.
 func TestASilentClientIsReplaced(t *testing.T) {
 	for _, tt := range []struct {

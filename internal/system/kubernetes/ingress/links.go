@@ -103,14 +103,26 @@ func (i *instance) look(ctx context.Context) ([]*corev1.Pod, error) {
 // mostNamed bounds the clients that an error names.
 const mostNamed = 3
 
+// refusal says why the cluster makes no pod of the clients' job, "" where that is unknown.
+func (i *instance) refusal(ctx context.Context) string {
+	list, err := i.Client().Typed.CoreV1().Events(i.namespace).List(ctx, metav1.ListOptions{FieldSelector: "type=Warning,involvedObject.name=" + i.job()})
+	if err != nil || len(list.Items) == 0 {
+		return ""
+	}
+	last := slices.MaxFunc(list.Items, func(a, b corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
+	return fmt.Sprintf(": %s: %s", last.Reason, last.Message)
+}
+
 // missing says why clients are not there.
-func (i *instance) missing(pods []*corev1.Pod) string {
+func (i *instance) missing(ctx context.Context, pods []*corev1.Pod) string {
 	var list []string
 	for n, l := range i.links {
 		switch {
 		case pods[n] != nil || l.abandoned:
+		case l.client == nil && l.next != "":
+			list = append(list, l.next)
 		case l.client == nil:
-			list = append(list, cmp.Or(l.next, fmt.Sprintf("client-%d has no pod", n)))
+			list = append(list, fmt.Sprintf("client-%d has no pod%s", n, i.refusal(ctx)))
 		default:
 			gone := "pod " + cmp.Or(l.pod, "of "+l.client.Name) + " is gone"
 			list = append(list, fmt.Sprintf("%s was lost (%s), and nothing replaces it: %s", l.client.Name, cmp.Or(l.fate, gone), cmp.Or(l.next, "it has no other pod")))
@@ -171,7 +183,7 @@ func (i *instance) reach(ctx context.Context) error {
 			i.fleet.Clients = append(i.fleet.Clients, i.links[n].client)
 		}
 		if len(i.fleet.Clients) < i.wanted {
-			return i.missing(pods), false, i.renew(ctx, pods)
+			return i.missing(ctx, pods), false, i.renew(ctx, pods)
 		}
 		asking, cancel := context.WithTimeoutCause(ctx, askBound, fmt.Errorf("no answer within %v", askBound))
 		defer cancel()
