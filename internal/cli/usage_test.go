@@ -507,7 +507,15 @@ func TestAClosedPipeHasOneExitCode(t *testing.T) {
 // An account is printed for a cluster that nobody names.
 func TestRightsNeedNoCluster(t *testing.T) {
 	t.Parallel()
-	if got := e2e.Command(t, nil, "rbac", "node-density", "--namespace", "team-a"); got.Code != 0 || !strings.Contains(got.Stdout, "kind: Role") {
-		t.Errorf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
+	for _, tt := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"node-density", "--namespace", "team-a"}, "kind: Role"},
+		{[]string{"vm-upgrade", "--set", "to=4.20.0"}, "\n# counts the nodes that are rebooted, for consent\n- {apiGroups: [\"\"], resources: [nodes], verbs: [list]}"},
+	} {
+		if got := e2e.Command(t, nil, append([]string{"rbac"}, tt.args...)...); got.Code != 0 || !strings.Contains(got.Stdout, tt.says) {
+			t.Errorf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
+		}
 	}
 }

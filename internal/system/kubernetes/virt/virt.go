@@ -102,6 +102,9 @@ func (m *Machines) Rights(params workload.Params) (list []ceiling.Right) {
 	if spec := m.drain(); spec != nil {
 		list = drainRights(spec)
 	}
+	if m.upgrades() != "" {
+		list = append(list, ceiling.Right{Verb: "list", Resource: "nodes", For: "counts the nodes that are rebooted, for consent"})
+	}
 	if m.here && throughForward(params) {
 		list = append(list, ceiling.Right{Verb: "get", Resource: "virtualmachineinstances/portforward." + subresources, For: "calls machines through the API server"})
 	}
