@@ -194,6 +194,7 @@ func (Provider) Account(r system.Request, namespace string) (kubernetes.Account,
 	}
 	need := func(what, resource string, verbs ...string) { put(false, what, resource, verbs...) }
 	put(true, "names the network policies that may block requests", "networkpolicies.networking.k8s.io", "list")
+	put(true, "says why the cluster makes no pod of a client", "events", "list")
 	for _, arm := range slices.Sorted(maps.Keys(arms)) {
 		if arms[arm].via != viaURL {
 			need("makes the back ends", "deployments.apps", "create", "get")
