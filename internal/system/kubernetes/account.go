@@ -48,7 +48,6 @@ func (Provider) Account(r system.Request, namespace string) (Account, error) {
 		return a, err
 	}
 	d.Namespace = namespace
-	d.Beyond = append(d.Beyond, scrapeRights(r.Plan)...)
 	a.Rights, err = survey.Rights(d, survey.Conventional())
 	return a, mistakes(err)
 }

@@ -347,6 +347,7 @@ func demandOf(r system.Request, machines *virt.Machines, v prepared.Variant) (su
 		return d, nil
 	}
 	d.Workload = r.Workload.Name
+	d.Beyond = append(d.Beyond, scrapeRights(r.Plan)...)
 	axis, err := r.Workload.Axis(r.Plan.Axis.Name)
 	if err != nil {
 		return d, err
