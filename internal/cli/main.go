@@ -17,7 +17,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"k8s.io/klog/v2"
 
 	"plimsoll.dev/plimsoll/internal/cli/advise"
 	"plimsoll.dev/plimsoll/internal/cli/experiment"
@@ -65,10 +64,6 @@ func runComponent(p *process.Process, name string, args []string) int {
 func execute(p *process.Process) int {
 	p.Animate()
 	shown := p.Guard()
-	// cobra gives each command the flags of pflag.CommandLine, and packages of
-	// Kubernetes put theirs there.
-	pflag.CommandLine = pflag.NewFlagSet("plimsoll", pflag.ContinueOnError)
-	klog.SetLogger(klog.Logger{}) // the Kubernetes client logs what it also returns
 	stop := process.NewInterrupts(p.Signals, p.Logf)
 	defer stop.Close()
 	root := newRootCommand(p, stop)

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"plimsoll.dev/plimsoll/internal/cli"
 	"plimsoll.dev/plimsoll/internal/cli/process"
@@ -211,17 +210,6 @@ func TestMistakesAreExplained(t *testing.T) {
 			if !strings.Contains(got.Stderr, part) {
 				t.Errorf("%s (%s): standard error lacks %q:\n%s", tt.args, tt.why, part, got.Stderr)
 			}
-		}
-	}
-}
-
-// What packages of Kubernetes add to every program's flags is not ours.
-func TestNoForeignFlags(t *testing.T) {
-	pflag.CommandLine.Bool("stray", false, "a flag of a package")
-	for _, args := range [][]string{{"lab", "up", "--help"}, {"limit", "--help"}, {"lab", "up", "--stray"}} {
-		got := e2e.Command(t, nil, args...)
-		if strings.Contains(got.Stdout, "stray") || strings.Contains(got.Stdout, "Global Flags") || args[len(args)-1] == "--stray" && got.Code != process.ExitUsage {
-			t.Errorf("%v: exit code %d\n%s", args, got.Code, got.Stdout)
 		}
 	}
 }

@@ -21,7 +21,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
+	"k8s.io/klog/v2"
 
 	"plimsoll.dev/plimsoll/internal/cli/screen"
 	"plimsoll.dev/plimsoll/internal/judge/usage"
@@ -74,6 +76,13 @@ func (p *Process) Env(key string) string {
 	return value
 }
 
+// Quieten keeps the flags and the log of Kubernetes' packages away from commands. It is called once, before the first
+// command: they belong to the whole program.
+func Quieten() {
+	pflag.CommandLine = pflag.NewFlagSet("plimsoll", pflag.ContinueOnError) // cobra gives its flags to each command
+	klog.SetLogger(klog.Logger{})                                           // the client logs what it also returns
+}
+
 // OSProcess returns the process that the program really runs in.
 func OSProcess() Process {
 	executable, err := os.Executable()
@@ -119,6 +128,7 @@ func OSProcess() Process {
 		Prefer: cpu.Prefer,
 	}
 	if guarded {
+		Quieten()
 		p.WatchPipes(signals)
 	}
 	return p

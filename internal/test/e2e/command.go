@@ -33,6 +33,7 @@ func Main(m *testing.M, suite *harness.Suite, getenv func(string) string, stderr
 		fmt.Fprintln(stderr, err)
 		return 1
 	}
+	process.Quieten()
 	return suite.Run(m, stderr)
 }
 
