@@ -2,6 +2,7 @@ package kubeburner
 
 import (
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -36,12 +37,22 @@ func (l *IncrementalLoad) levels() (list []int) {
 	}
 }
 
+// idle reports whether a job does nothing but pause: its step would have no verdict.
+func (j *Job) idle() bool { return len(j.Objects)+len(j.Hooks) == 0 }
+
 // Stages makes a job of each step of an incrementalLoad: it has the iterations from From on, and the last one churns.
-// Documents and labels know them as one job. It returns the templates of all jobs, of which of has those before; nil
+// Documents and labels know them as one job. An idle job beside others becomes a pause of the one before it. It returns the templates of all jobs, of which of has those before; nil
 // has none.
 func (c *Config) Stages(of [][]*Template) (templates [][]*Template) {
 	var jobs []Job
+	works := slices.ContainsFunc(c.Jobs, func(j Job) bool { return !j.idle() })
 	for i, j := range c.Jobs {
+		if works && j.idle() {
+			if n := len(jobs); n > 0 {
+				jobs[n-1].JobPause += j.JobPause
+			}
+			continue
+		}
 		add := func(j Job) {
 			jobs = append(jobs, j)
 			if of != nil {

@@ -35,11 +35,12 @@ func TestLevels(t *testing.T) {
 // Each step is a job of its own, and hooks stay where the whole job has them.
 func TestStages(t *testing.T) {
 	hook := func(when string) Hook { return Hook{Cmd: []string{"x"}, When: when} }
-	c := &Config{Jobs: []Job{{Name: "a"}, {Name: "b", JobIterations: 7, JobPause: time.Second, Hooks: []Hook{hook(BeforeJob), hook(OnEachIteration), hook(AfterJob)},
+	some := []Object{{}}
+	c := &Config{Jobs: []Job{{Name: "idle", JobPause: time.Hour}, {Name: "a", Objects: some}, {Name: "idle, too", JobPause: time.Minute}, {Name: "b", Objects: some, JobIterations: 7, JobPause: time.Second, Hooks: []Hook{hook(BeforeJob), hook(OnEachIteration), hook(AfterJob)},
 		ChurnConfig:     ChurnConfig{Cycles: 2},
-		IncrementalLoad: &IncrementalLoad{StartIterations: 1, TotalIterations: 3, StepDelay: time.Minute, HealthCheckScript: "check.sh  -v", Pattern: LoadPattern{Linear: LinearPattern{StepSize: 1}}}}, {Name: "c"}}}
+		IncrementalLoad: &IncrementalLoad{StartIterations: 1, TotalIterations: 3, StepDelay: time.Minute, HealthCheckScript: "check.sh  -v", Pattern: LoadPattern{Linear: LinearPattern{StepSize: 1}}}}, {Name: "c", Hooks: []Hook{hook(BeforeJob)}}}}
 	first, second, third := []*Template{}, []*Template{nil}, []*Template{nil, nil}
-	templates := c.Stages([][]*Template{first, second, third})
+	templates := c.Stages([][]*Template{nil, first, nil, second, third})
 	got := ""
 	for i, j := range c.Jobs {
 		got += fmt.Sprint(j.Name, " ", len(templates[i]), " ", j.From, "-", j.JobIterations, " ", j.JobPause, " ", j.ChurnConfig.Cycles)
@@ -50,12 +51,20 @@ func TestStages(t *testing.T) {
 		}
 		got += "\n"
 	}
-	if want := `a 0 0-0 0s 0
+	if want := `a 0 0-0 1m0s 0
 b 1 0-1 1m0s 0 healthCheckScript[/bin/sh check.sh -v] beforeJobExecution onEachIteration
 b 1 1-2 1m0s 0 healthCheckScript[/bin/sh check.sh -v] onEachIteration
 b 1 2-3 1s 2 healthCheckScript[/bin/sh check.sh -v] onEachIteration afterJobExecution
-c 2 0-0 0s 0
+c 2 0-0 0s 0 beforeJobExecution
 `; got != want {
 		t.Errorf("%s", got)
+	}
+}
+
+// Where no job does anything, they stay: the run says that nothing was asked for.
+func TestIdleJobsAlone(t *testing.T) {
+	c := &Config{Jobs: []Job{{Name: "a"}, {Name: "b"}}}
+	if c.Stages(nil); len(c.Jobs) != 2 {
+		t.Errorf("%+v", c.Jobs)
 	}
 }

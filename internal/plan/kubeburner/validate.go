@@ -298,8 +298,9 @@ func (u *served) measurements(path string, list []Measurement) {
 
 func (u *served) job(path string, j *Job) {
 	creates := j.Creates()
+	u.takes(j.idle(), path, "it has no objects: nothing is left of it but its pause")
 	u.takes(creates && j.ExecutionMode == Sequential, path+".executionMode", "it is of jobs that work on objects: a create job makes its own side by side, by its qps")
-	u.takes(!creates && !u.At.Has(path+".qps"), path, "it states no qps, and makes 5 requests a second")
+	u.takes(!creates && !j.idle() && !u.At.Has(path+".qps"), path, "it states no qps, and makes 5 requests a second")
 	u.takes(j.ObjectWait && (creates || j.ExecutionMode != Sequential), path+".objectWait", "it is of jobs that work on objects in the mode sequential")
 	u.takes(!j.WaitWhenFinished && j.JobType != Delete, path+".waitWhenFinished", "each job is waited for")
 	u.takes(creates && !j.WaitForDeletion, path+".waitForDeletion", "the removal at the end is always waited for")
