@@ -2,12 +2,15 @@ package virt
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	cdi "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	"plimsoll.dev/plimsoll/internal/plan/planted"
 	"plimsoll.dev/plimsoll/internal/plan/settings"
@@ -282,5 +285,13 @@ func TestGateKeepsTheLimits(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// As in a cluster, claims of machines are chosen by the labels of their templates.
+func TestAClaimHasTheLabelsOfItsDataVolume(t *testing.T) {
+	dv := &cdi.DataVolume{ObjectMeta: metav1.ObjectMeta{Name: "d", Labels: map[string]string{"volume-type": "root"}}}
+	if got := newClaim(dv).Labels; !maps.Equal(got, map[string]string{"app": "containerized-data-importer", "volume-type": "root"}) {
+		t.Errorf("%v", got)
 	}
 }

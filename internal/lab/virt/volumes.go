@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -277,7 +278,9 @@ func newClaim(dv *cdi.DataVolume) *corev1.PersistentVolumeClaim {
 	if _, sized := spec.Resources.Requests[corev1.ResourceStorage]; !sized {
 		spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")} // in a cluster, the source's size
 	}
-	made := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: dv.Namespace, Name: dv.Name, Labels: map[string]string{"app": "containerized-data-importer"}}, Spec: spec}
+	labels := map[string]string{"app": "containerized-data-importer"}
+	maps.Copy(labels, dv.Labels) // by which claims of machines are chosen
+	made := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: dv.Namespace, Name: dv.Name, Labels: labels}, Spec: spec}
 	made.OwnerReferences = []metav1.OwnerReference{{APIVersion: "cdi.kubevirt.io/v1beta1", Kind: "DataVolume", Name: dv.Name, UID: dv.UID, Controller: new(true), BlockOwnerDeletion: new(true)}}
 	return made
 }
