@@ -281,6 +281,27 @@ func TestLifeOfMachines(t *testing.T) {
 	stop()
 	seen.Wait()
 
+	// A claim that asks for more gets it, with its volume.
+	claims := c.CoreV1().PersistentVolumeClaims(ns)
+	list, err := claims.List(ctx, metav1.ListOptions{})
+	if err != nil || len(list.Items) <= n {
+		t.Fatalf("claims: %v, %v", list, err)
+	}
+	for _, claim := range list.Items[:2] {
+		if _, err := claims.Patch(ctx, claim.Name, types.MergePatchType, []byte(`{"spec":{"resources":{"requests":{"storage":"77Gi"}}}}`), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		await(t, "a larger claim", func() (string, bool) {
+			got, err := claims.Get(ctx, claim.Name, metav1.GetOptions{})
+			pv, err2 := c.CoreV1().PersistentVolumes().Get(ctx, claim.Spec.VolumeName, metav1.GetOptions{})
+			if err != nil || err2 != nil {
+				return fmt.Sprint(err, err2), false
+			}
+			sizes := got.Status.Capacity.Storage().String() + " " + pv.Spec.Capacity.Storage().String()
+			return sizes, sizes == "77Gi 77Gi"
+		})
+	}
+
 	if err := c.machines(ns).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	cdi "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
 
@@ -37,13 +38,15 @@ func storageClass() *storagev1.StorageClass {
 // syncVolume takes a data volume further; claims of the same name lead here too.
 func (w *world) syncVolume(ctx context.Context, key string) (time.Duration, error) {
 	dv, ok := w.volumes.get(key)
-	if !ok || dv.DeletionTimestamp != nil || dv.Status.Phase == cdi.Succeeded {
-		if pvc, claimed := w.claims.get(key); claimed && !ok {
-			return 0, w.provisionPlain(ctx, pvc)
-		}
+	pvc, claimed := w.claims.get(key)
+	switch {
+	case claimed && grows(pvc):
+		return 0, w.expand(ctx, pvc)
+	case claimed && !ok:
+		return 0, w.provisionPlain(ctx, pvc)
+	case !ok || dv.DeletionTimestamp != nil || dv.Status.Phase == cdi.Succeeded:
 		return 0, nil
 	}
-	pvc, claimed := w.claims.get(key)
 	if claimed && !metav1.IsControlledBy(pvc, dv) {
 		return 0, w.reportVolume(ctx, dv, cdi.Pending, "N/A", "the claim of this name belongs to somebody else")
 	}
@@ -258,6 +261,24 @@ func (w *world) provisionPlain(ctx context.Context, pvc *corev1.PersistentVolume
 		return nil
 	}
 	return w.provision(ctx, pvc, "")
+}
+
+// grows reports whether a bound claim asks for more than its volume has.
+func grows(pvc *corev1.PersistentVolumeClaim) bool {
+	class, asked := pvc.Spec.StorageClassName, pvc.Spec.Resources.Requests[corev1.ResourceStorage]
+	return pvc.Status.Phase == corev1.ClaimBound && class != nil && *class == StorageClass && asked.Cmp(pvc.Status.Capacity[corev1.ResourceStorage]) > 0
+}
+
+// expand gives a claim and its volume the size that the claim asks for, as a driver's resizer does.
+func (w *world) expand(ctx context.Context, pvc *corev1.PersistentVolumeClaim) error {
+	asked := pvc.Spec.Resources.Requests[corev1.ResourceStorage]
+	patch := fmt.Appendf(nil, `{"spec":{"capacity":{"storage":%q}}}`, asked.String())
+	if _, err := w.free.CoreV1().PersistentVolumes().Patch(ctx, pvc.Spec.VolumeName, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		return fmt.Errorf("expand volume %s: %w", pvc.Spec.VolumeName, err)
+	}
+	patch = fmt.Appendf(nil, `{"status":{"capacity":{"storage":%q}}}`, asked.String())
+	_, err := w.free.CoreV1().PersistentVolumeClaims(pvc.Namespace).Patch(ctx, pvc.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	return err
 }
 
 func newClaim(dv *cdi.DataVolume) *corev1.PersistentVolumeClaim {
