@@ -48,7 +48,8 @@ func newChooser(job *kubeburner.Job, jobIndex, index int, template *kubeburner.T
 	}
 	m.chooses = &choice{o.Kind, mapping, labels.Set(o.LabelSelector).String()}
 	if job.JobType != kubeburner.Read {
-		m.chooses.selector += "," + api.LabelRun + "=" + ids.Run
+		// Disks of machines have no other label of the run.
+		m.chooses.selector += "," + kubeburner.LabelRunID + "=" + ids.Run
 	}
 	if job.JobType != kubeburner.Delete {
 		if m.waits, err = m.awaitedOf([]schema.GroupVersionKind{mapping.GroupVersionKind}); err != nil {

@@ -3,6 +3,12 @@ package create
 import (
 	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
 
 // A controller has rolled out a patch once all its pods come from the new template.
@@ -36,5 +42,18 @@ func TestRolledOut(t *testing.T) {
 	c.there["u"] = target{name: "d", version: 8, rolled: true}
 	if n, _ := c.rolling(); n != 0 {
 		t.Errorf("%d objects are rolling out", n)
+	}
+}
+
+// What controllers make of the run's objects has kube-burner's labels of the run, and may have no other: disks of machines.
+func TestAChoiceIsOfTheRun(t *testing.T) {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), meta.RESTScopeNamespace)
+	for of, want := range map[kubeburner.JobType]string{kubeburner.Patch: "a=b,kube-burner.io/runid=r", kubeburner.Delete: "a=b,kube-burner.io/runid=r", kubeburner.Read: "a=b"} {
+		job := &kubeburner.Job{JobType: of, Objects: []kubeburner.Object{{APIVersion: "v1", Kind: "PersistentVolumeClaim", LabelSelector: map[string]string{"a": "b"}}}}
+		m, err := newChooser(job, 0, 0, nil, prepared.Identity{Run: "r"}, mapper)
+		if err != nil || m.chooses.selector != want {
+			t.Errorf("%s: %+v, %v", of, m.chooses, err)
+		}
 	}
 }
