@@ -472,7 +472,7 @@ func (c *objects) end(f *Facts) {
 		if renewed := max(min(surplus-s.surplus, s.renewed), 0); s.onRecord {
 			s.surplus, s.renewed = s.surplus+renewed, s.renewed-renewed
 		}
-		if s.onRecord && surplus > s.surplus {
+		if s.onRecord && s.units > 0 && surplus > s.surplus {
 			if at := s.objects[s.units+s.surplus].first; f.Replaced == 0 || at < f.ReplacedAt {
 				f.ReplacedAt = at
 			}

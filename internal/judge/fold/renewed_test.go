@@ -50,3 +50,18 @@ func TestRenewedSlots(t *testing.T) {
 		}
 	}
 }
+
+// A machine that is not to run yet fills a place of nobody, and replaces nothing.
+func TestASlotWithoutUnits(t *testing.T) {
+	spec := &result.Spec{}
+	spec.Kind = record.ObjectKind{Created: "Created", There: "Ready", Gone: "Deleted"}
+	c := newObjects(spec)
+	c.begin(2)
+	c.addSlot(1, false, &record.Slot{Slot: "VirtualMachine/ns/m", Outcome: record.SlotCreated})
+	c.addObject(record.Event{T: 1, Step: 1}, &record.Object{Object: "VirtualMachine/ns/m", Slot: "VirtualMachine/ns/m", Milestone: "Created"})
+	f := &Facts{}
+	f.head.ID = 1
+	if c.end(f); f.Replaced != 0 {
+		t.Errorf("%d replaced", f.Replaced)
+	}
+}
