@@ -155,7 +155,8 @@ func (r *Rendering) newMaker(job *kubeburner.Job, jobIndex, index, first int, te
 		if err != nil {
 			return nil, system.Mistakef("", "%w", err)
 		}
-		gvk := (&unstructured.Unstructured{Object: doc}).GroupVersionKind()
+		u := unstructured.Unstructured{Object: doc}
+		gvk, stated := u.GroupVersionKind(), u.GetNamespace() != ""
 		if kinds = append(kinds, gvk); !slices.Contains(m.kinds, gvk) {
 			m.kinds = append(m.kinds, gvk)
 		}
@@ -163,10 +164,12 @@ func (r *Rendering) newMaker(job *kubeburner.Job, jobIndex, index, first int, te
 		if err != nil {
 			return nil, system.Mistakef("", "%w", err)
 		}
-		if m.spaces = m.spaces || made.namespace == sample.Namespace; made.namespace != sample.Namespace && !slices.Contains(m.elsewhere, gvk) {
+		// A namespace that an object states is somebody's, of whatever name, as in kube-burner.
+		own := !stated && made.namespace == sample.Namespace
+		if m.spaces = m.spaces || own; !own && !slices.Contains(m.elsewhere, gvk) {
 			m.elsewhere = append(m.elsewhere, gvk)
 		}
-		m.apart = m.apart && made.namespace != "" && made.namespace != sample.Namespace
+		m.apart = m.apart && made.namespace != "" && !own
 		m.units, m.beside = m.units+made.units, append(m.beside, made.beside...)
 		m.onlyPods = m.onlyPods && made.kind == "Pod"
 		m.latency = m.latency || made.latency != ""

@@ -288,9 +288,10 @@ func TestJobsThatNeedNamespaces(t *testing.T) {
 	texts := map[string]string{
 		"role": "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: '{{ .JobName }}-{{ .Iteration }}-{{ .Replica }}'}\n",
 		"own":  "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .JobName }}-{{ .Iteration }}-{{ .Replica }}', namespace: other}\n",
+		"same": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .JobName }}-{{ .Iteration }}-{{ .Replica }}', namespace: ns-0}\n",
 		"in":   "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .JobName }}-{{ .Iteration }}-{{ .Replica }}'}\n",
 	}
-	for objects, want := range map[string]bool{"role": false, "own": false, "in": true, "role own": false, "role in": true} {
+	for objects, want := range map[string]bool{"role": false, "own": false, "same": false, "in": true, "role own": false, "role in": true} {
 		job := kubeburner.Job{Name: "j", Namespace: "ns", NamespacedIterations: true}
 		v := prepared.Variant{Templates: [][]*kubeburner.Template{nil}}
 		for _, name := range strings.Fields(objects) {
@@ -307,7 +308,7 @@ func TestJobsThatNeedNamespaces(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, m := range r.makers[0] {
-			if m.spaces != want || m.apart != (m.template.Name() == "own") {
+			if m.spaces != want || m.apart != slices.Contains([]string{"own", "same"}, m.template.Name()) {
 				t.Errorf("%s: %s needs namespaces: %v, apart from them: %v", objects, m.template.Name(), m.spaces, m.apart)
 			}
 		}
