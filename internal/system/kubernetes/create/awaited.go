@@ -49,6 +49,8 @@ func (m *Maker) awaitedOf(kinds []schema.GroupVersionKind) (list []*awaited, err
 	own := w.Kind == "" && len(w.LabelSelector) == 0 && m.chooses == nil
 	if w.Kind == "" {
 		kinds = slices.DeleteFunc(slices.Clone(kinds), func(gvk schema.GroupVersionKind) bool { return !w.Awaits(gvk.Kind) })
+	} else if i := slices.IndexFunc(kinds, func(gvk schema.GroupVersionKind) bool { return gvk.Kind == w.Kind }); i >= 0 && w.APIVersion == "" {
+		kinds = kinds[i : i+1]
 	} else {
 		group, err := schema.ParseGroupVersion(cmp.Or(w.APIVersion, o.APIVersion, "v1"))
 		if err != nil {

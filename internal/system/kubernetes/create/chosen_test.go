@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
@@ -54,6 +55,21 @@ func TestAChoiceIsOfTheRun(t *testing.T) {
 		m, err := newChooser(job, 0, 0, nil, prepared.Identity{Run: "r"}, mapper)
 		if err != nil || m.chooses.selector != want {
 			t.Errorf("%s: %+v, %v", of, m.chooses, err)
+		}
+	}
+}
+
+// A kind that is waited for without its API is what the entry makes, if that is of this kind.
+func TestWaitForAKindWithoutItsAPI(t *testing.T) {
+	made := schema.GroupVersionKind{Group: "snapshot.kubevirt.io", Version: "v1beta1", Kind: "VirtualMachineSnapshot"}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(made, meta.RESTScopeNamespace)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
+	for kind, want := range map[string]string{"VirtualMachineSnapshot": "snapshot.kubevirt.io", "Pod": ""} {
+		job := &kubeburner.Job{Objects: []kubeburner.Object{{Wait: true, WaitOptions: kubeburner.WaitOptions{Kind: kind, CustomStatusPaths: []kubeburner.StatusPath{{Key: ".a", Value: "b"}}}}}}
+		list, err := (&Maker{job: job, mapper: mapper}).awaitedOf([]schema.GroupVersionKind{made})
+		if err != nil || len(list) != 1 || list[0].resource.Resource.Group != want {
+			t.Errorf("%s: %v, %v", kind, list, err)
 		}
 	}
 }
