@@ -61,7 +61,8 @@ func TestNetworkPathsCarryWhatIsSent(t *testing.T) {
 
 // A link that carries no more than a rate is found, to 3%, and named. With offloads off
 // each packet crosses by itself, so that the headers that a path adds to a packet follow
-// from bytes and packets: 66 bytes of Ethernet, IPv4 and TCP with its times.
+// from bytes and packets: 66 bytes of Ethernet, IPv4 and TCP with its times. An answer that an edge
+// of the 3 s cuts is a 188th of all bytes, and 7 bytes of each packet.
 func TestMeasuredANetworkLinksRate(t *testing.T) {
 	p := networkProgram(t)
 	suite.Measures(t)
@@ -73,7 +74,7 @@ func TestMeasuredANetworkLinksRate(t *testing.T) {
 	const request, answer = 67, 67 + 100000
 	m := s.Metrics
 	bytes := m["throughput"] * 1e9 / 8 // of answers, a second
-	if header := ((m["wireBytesPerByte"]-1)*bytes - request*bytes/answer) / m["packets"]; math.Abs(header-66) > 3 {
+	if header := ((m["wireBytesPerByte"]-1)*bytes - request*bytes/answer) / m["packets"]; math.Abs(header-66) > 10 {
 		t.Errorf("%.1f bytes of headers for each packet, want 66: %v", header, m)
 	}
 }
