@@ -57,8 +57,8 @@ type Batch struct {
 	Send func(ctx context.Context, i int) record.Slot
 }
 
-// Streams reports whether Stream makes the load.
-func (b Batch) Streams() bool { return b.Stream != nil }
+// Streams reports whether Stream makes the load. It may be called while More raises the number of requests.
+func (b *Batch) Streams() bool { return b.Stream != nil }
 
 // Spread says what a level is an average over.
 type Spread struct {
