@@ -59,7 +59,7 @@ func (r *runner) waitHealthy(ctx context.Context, component string, except ...st
 	return cluster.waitRealNode(ctx)
 }
 
-// poll calls f until it succeeds. When ctx ends first, the error holds f's last error before that.
+// poll calls f until it succeeds. When ctx ends first, the error holds the last error of f before that.
 func poll(ctx context.Context, f func() error) error {
 	var why error
 	for {

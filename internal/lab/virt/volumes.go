@@ -277,8 +277,10 @@ func (w *world) expand(ctx context.Context, pvc *corev1.PersistentVolumeClaim) e
 		return fmt.Errorf("expand volume %s: %w", pvc.Spec.VolumeName, err)
 	}
 	patch = fmt.Appendf(nil, `{"status":{"capacity":{"storage":%q}}}`, asked.String())
-	_, err := w.free.CoreV1().PersistentVolumeClaims(pvc.Namespace).Patch(ctx, pvc.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
-	return err
+	if _, err := w.free.CoreV1().PersistentVolumeClaims(pvc.Namespace).Patch(ctx, pvc.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+		return fmt.Errorf("expand claim %s: %w", key(pvc), err)
+	}
+	return nil
 }
 
 func newClaim(dv *cdi.DataVolume) *corev1.PersistentVolumeClaim {

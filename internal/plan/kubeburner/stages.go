@@ -41,8 +41,8 @@ func (l *IncrementalLoad) levels() (list []int) {
 func (j *Job) idle() bool { return len(j.Objects)+len(j.Hooks) == 0 }
 
 // Stages makes a job of each step of an incrementalLoad: it has the iterations from From on, and the last one churns.
-// Documents and labels know them as one job. An idle job beside others becomes a pause of the one before it. It returns the templates of all jobs, of which of has those before; nil
-// has none.
+// Documents and labels know them as one job. An idle job beside others becomes a pause of the one before it. It returns the
+// templates of all jobs; of has those before, or is nil.
 func (c *Config) Stages(of [][]*Template) (templates [][]*Template) {
 	var jobs []Job
 	works := slices.ContainsFunc(c.Jobs, func(j Job) bool { return !j.idle() })

@@ -48,7 +48,7 @@ func newChooser(job *kubeburner.Job, jobIndex, index int, template *kubeburner.T
 	}
 	m.chooses = &choice{o.Kind, mapping, labels.Set(o.LabelSelector).String()}
 	if job.JobType != kubeburner.Read {
-		// Disks of machines have no other label of the run.
+		// Disks of the run's machines have this label of it alone.
 		m.chooses.selector += "," + kubeburner.LabelRunID + "=" + ids.Run
 	}
 	if job.JobType != kubeburner.Delete {

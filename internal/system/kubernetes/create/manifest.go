@@ -164,7 +164,7 @@ func (r *Rendering) newMaker(job *kubeburner.Job, jobIndex, index, first int, te
 		if err != nil {
 			return nil, system.Mistakef("", "%w", err)
 		}
-		// A namespace that an object states is somebody's, of whatever name, as in kube-burner.
+		// As in kube-burner, a namespace that an object states is not the run's, even if its job has the same.
 		own := !stated && made.namespace == sample.Namespace
 		if m.spaces = m.spaces || own; !own && !slices.Contains(m.elsewhere, gvk) {
 			m.elsewhere = append(m.elsewhere, gvk)

@@ -260,5 +260,5 @@ func (i *instance) findClass(ctx context.Context, v *volumes) error {
 	if v.class == "" {
 		return system.ParamMistake("class", "--set class=NAME, of: "+strings.Join(names, ", "), "the cluster has no default storage class")
 	}
-	return system.ParamMistake("class", nearest.Hint(v.class, names, "there is: "+strings.Join(names, ", ")), "there is no storage class %q", v.class)
+	return system.ParamMistake("class", nearest.Hint(v.class, names, "there is: "+strings.Join(names, ", ")), "the cluster has no storage class %q", v.class)
 }

@@ -67,7 +67,7 @@ func TestStorageClasses(t *testing.T) {
 		{"the default", "", 0, []storagev1.StorageClass{class("slow", false), class("fast", true)}, "fast", "fast.csi", ""},
 		{"another one", "slow", 0, []storagev1.StorageClass{class("slow", false), class("fast", true)}, "slow", "slow.csi", ""},
 		{"none is the default", "", 0, []storagev1.StorageClass{class("slow", false)}, "", "", "the cluster has no default storage class"},
-		{"a typo", "slwo", 0, []storagev1.StorageClass{class("slow", false)}, "", "", `there is no storage class "slwo"`},
+		{"a typo", "slwo", 0, []storagev1.StorageClass{class("slow", false)}, "", "", `the cluster has no storage class "slwo"`},
 		{"a user who may not list classes", "mine", http.StatusForbidden, nil, "mine", "", ""},
 	} {
 		t.Run(tt.why, func(t *testing.T) {

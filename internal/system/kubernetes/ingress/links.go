@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -110,19 +111,22 @@ func (i *instance) refusal(ctx context.Context) string {
 		return ""
 	}
 	last := slices.MaxFunc(list.Items, func(a, b corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
-	return fmt.Sprintf(": %s: %s", last.Reason, last.Message)
+	return last.Reason + ": " + last.Message
 }
 
 // missing says why clients are not there.
 func (i *instance) missing(ctx context.Context, pods []*corev1.Pod) string {
 	var list []string
+	refusal := sync.OnceValue(func() string { return i.refusal(ctx) }) // the same for all
 	for n, l := range i.links {
 		switch {
 		case pods[n] != nil || l.abandoned:
 		case l.client == nil && l.next != "":
 			list = append(list, l.next)
+		case l.client == nil && refusal() != "":
+			list = append(list, fmt.Sprintf("client-%d has no pod: %s", n, refusal()))
 		case l.client == nil:
-			list = append(list, fmt.Sprintf("client-%d has no pod%s", n, i.refusal(ctx)))
+			list = append(list, fmt.Sprintf("client-%d has no pod", n))
 		default:
 			gone := "pod " + cmp.Or(l.pod, "of "+l.client.Name) + " is gone"
 			list = append(list, fmt.Sprintf("%s was lost (%s), and nothing replaces it: %s", l.client.Name, cmp.Or(l.fate, gone), cmp.Or(l.next, "it has no other pod")))
