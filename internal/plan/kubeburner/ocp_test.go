@@ -20,6 +20,9 @@ func TestOCP(t *testing.T) {
 		{"node-density-cni.yml", "ITERATIONS_PER_NAMESPACE", "1000", ""}, // as node-density has it
 		{"network-policy.yml", "JOB_ITERATIONS", "10", ""},
 		{"kubelet-density.yml", "QPS", "<nil>", ""},
+		{"virt-migration.yml", "dataVolumeCounters", "[1]", ""}, // a list
+		{"ztwim-svid-issuance.yml", "WORKLOAD_RUNTIME", "3600s", ""},
+		{"virt-clone.yml", "storageClassName", "<nil>", "it is --storage-class there, or the default one that oc get storageclass prints"},
 	} {
 		values, asks := OCP(tt.file)
 		if got := fmt.Sprint(values[tt.name]); got != tt.value || asks[tt.name] != tt.ask {
@@ -35,6 +38,13 @@ func TestOCP(t *testing.T) {
 	if _, err := Parse("mine.yml", []byte(text), Input{UserData: values}); err == nil {
 		t.Error("a text is compared with a number")
 	}
+	// A text that reads as a duration is printed as it stands.
+	runtime := "jobs:\n- {name: 'sleep-{{ .WORKLOAD_RUNTIME }}'}\n"
+	values, _ = OCP("ztwim-svid-issuance.yml")
+	if c, err := Parse("ztwim-svid-issuance.yml", []byte(runtime), Input{UserData: values}); err != nil || c.Jobs[0].Name != "sleep-3600s" {
+		t.Errorf("%+v, %v", c, err)
+	}
+	values, _ = OCP("pvc-density.yml")
 	if values["QPS"] != int64(20) || values["CHURN_PERCENT"] != int64(10) || values["PPROF"] != false {
 		t.Errorf("the values have other types: %v", values)
 	}
