@@ -247,7 +247,7 @@ func (s *Suite) Run(m *testing.M, stderr io.Writer) int {
 		for _, l := range of.every {
 			p := Program{binary: s.getenv(BinaryVariable), State: l.state, Dir: l.state}
 			out, err := p.Command("lab", "down", "--all").CombinedOutput()
-			left := append(p.processes(), p.labFiles()...)
+			left := append(p.Processes(), p.labFiles()...)
 			if err != nil || len(left) > 0 {
 				fmt.Fprintf(stderr, "the shared lab %q: %v\n%s%s\n", of.args, err, out, strings.Join(left, "\n"))
 				code = 1

@@ -188,7 +188,7 @@ func (p *Program) Cleaned(t testing.TB, args ...string) []Leftover {
 // ten seconds from now.
 func (p *Program) LeavesNoProcess(t testing.TB) {
 	t.Helper()
-	gone(t, "processes", p.processes)
+	gone(t, "processes", p.Processes)
 }
 
 // gone fails the test if anything of what found lists is left ten seconds from now.
@@ -254,8 +254,8 @@ func (p *Program) traces() (list []string) {
 	return list
 }
 
-// processes returns the processes of this program's labs.
-func (p *Program) processes() (list []string) {
+// Processes returns the processes of this program's labs, each with its place below /proc and its command line.
+func (p *Program) Processes() (list []string) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range files {
 		line, err := os.ReadFile(file)
