@@ -31,6 +31,6 @@ func addComponents(p *process.Process) {
 			return 1
 		}
 	}
-	p.Roles = []agent.Role{clients.Role(p.Now, io.Worker(image.FioData))}
+	p.Roles = []agent.Role{clients.Role(p.Now, io.Worker(image.FioData)), agent.Try(p.Now)}
 	p.KubeletFaults = component.KubeletFaults
 }

@@ -17,7 +17,7 @@ func main() {
 	// The first process of a container is sent no signal that it does not ask
 	// for.
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	code := agent.Run(ctx, os.Args[1:], os.Stdout, os.Stderr, clients.Role(time.Now, nil))
+	code := agent.Run(ctx, os.Args[1:], os.Stdout, os.Stderr, clients.Role(time.Now, nil), agent.Try(time.Now))
 	stop()
 	os.Exit(code)
 }

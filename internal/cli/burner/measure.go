@@ -70,7 +70,7 @@ func (f *measurer) measured() (c *kubeburner.Config, beside []*described.Objects
 		}
 		for _, followed := range described.Measured(name) {
 			o := followed.(*described.Objects)
-			if without, _, _ := o.Unanswered(); without != nil {
+			if o.Calls((*described.Probe).FromPods) {
 				return nil, nil, process.Usagef("take it out of the measurements", "%s: %s calls what it measures from within the cluster, and this command makes nothing there", f.config, name)
 			}
 			beside = append(beside, o)

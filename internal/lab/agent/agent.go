@@ -212,9 +212,14 @@ func get(ctx context.Context, args []string, _ io.Writer) error {
 	if err != nil {
 		return err
 	}
+	return ask(ctx, urls[0], timeout)
+}
+
+// ask makes one HTTP request, and is an error unless it is answered with success in time.
+func ask(ctx context.Context, url string, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, urls[0], nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return &UsageError{err}
 	}
@@ -224,10 +229,10 @@ func get(ctx context.Context, args []string, _ io.Writer) error {
 	}
 	defer reply.Body.Close()
 	if _, err := io.Copy(io.Discard, reply.Body); err != nil {
-		return fmt.Errorf("get %s: %w", urls[0], err)
+		return fmt.Errorf("get %s: %w", url, err)
 	}
 	if reply.StatusCode/100 != 2 {
-		return fmt.Errorf("get %s: %s", urls[0], reply.Status)
+		return fmt.Errorf("get %s: %s", url, reply.Status)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -182,5 +183,57 @@ func TestTheTimeEndsDuringACall(t *testing.T) {
 	}, "a:1")
 	if err != refused {
 		t.Errorf("%d calls: %v, want %v", calls, err, refused)
+	}
+}
+
+// Orders are carried out once: each address is called until it answers with success, and told.
+func TestTry(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if calls.Add(1) < 3 {
+			http.Error(w, "not yet", http.StatusServiceUnavailable)
+		}
+	}))
+	defer server.Close()
+	_, port, _ := net.SplitHostPort(server.Listener.Addr().String())
+	reader, writer := io.Pipe()
+	go Run(t.Context(), []string{"try", "-address", "127.0.0.1:0"}, writer, io.Discard, Try(func() time.Time { return time.Unix(7, 0) }))
+	line, err := bufio.NewReader(reader).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := "http://" + strings.TrimSpace(strings.TrimPrefix(line, "listening on "))
+	give := func(orders string) int {
+		reply, err := http.Post(url+TryGive, "application/json", strings.NewReader(orders))
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply.Body.Close()
+		return reply.StatusCode
+	}
+	orders := `[{"addresses":["127.0.0.1"],"ports":[1],"netpol":"a"},{"addresses":["127.0.0.1"],"ports":[` + port + `],"netpol":"b"}]`
+	for _, tt := range []struct {
+		why, orders string
+		want        int
+	}{{"no orders", "orders", http.StatusBadRequest}, {"orders", orders, http.StatusOK}, {"others", orders, http.StatusConflict}} {
+		if got := give(tt.orders); got != tt.want {
+			t.Errorf("%s: %d, want %d", tt.why, got, tt.want)
+		}
+	}
+	want := `[{"address":"127.0.0.1","port":` + port + `,"connectionidx":1,"npname":"b","timestamp":"` + time.Unix(7, 0).Format(time.RFC3339) + `"}]`
+	for got := ""; got != want; {
+		reply, err := http.Get(url + TryTells)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(reply.Body)
+		reply.Body.Close()
+		if got = strings.TrimSpace(string(text)); got != want && got != "[]" {
+			t.Fatalf("%s, want %s", got, want)
+		}
+	}
+	if calls.Load() < 3 {
+		t.Error("an answer without success was one")
 	}
 }

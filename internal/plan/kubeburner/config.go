@@ -265,7 +265,7 @@ type Measurement struct {
 	PProfInterval     time.Duration     `yaml:"pprofInterval" range:"0s.."`
 	PProfDirectory    string            `yaml:"pprofDirectory" default:"pprof"`
 	NodeAffinity      map[string]string `yaml:"nodeAffinity"`
-	Config            map[string]any    `yaml:"config"` // of one measurement, such as netpolLatency's proxy
+	Config            map[string]any    `yaml:"config"` // of one measurement; kube-burner 2.7 reads none
 }
 
 // Threshold is a bound on a latency.

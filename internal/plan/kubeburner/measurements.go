@@ -17,6 +17,9 @@ const (
 	serviceLatency = "serviceLatency"
 )
 
+// labelSkipPolicies, "true" on a job's namespaces, says that its network policies are not measured, as in kube-burner.
+const labelSkipPolicies = "kube-burner.io/skip-networkpolicy-latency"
+
 // Pods and Nodes are the kinds of objects whose names on record have no kind, and that no job asks for.
 const (
 	Pods  = "Pod"
@@ -31,8 +34,9 @@ type Measure struct {
 	Names    []string // keys of an object's name
 	Node     string   // key of its node, "" for none
 	Told     []string // keys of the values that are on record with an object
-	// Nanoseconds, instead of milliseconds, are the unit of its documents, which have no iteration and replica.
+	// Nanoseconds, instead of milliseconds, are the unit of its documents.
 	Nanoseconds bool
+	Unnumbered  bool        // says that its documents have no iteration and replica
 	Milestones  []Milestone // the last one counts as there
 }
 
@@ -81,10 +85,11 @@ func Measures() []Measure {
 		{Name: "vmimLatency", Kind: "VirtualMachineInstanceMigration", Document: "vmimLatency", Names: []string{"vmimName"}, Told: []string{"vmiName"}, Milestones: phases},
 		{Name: nodeLatency, Kind: Nodes, Document: nodeLatency, Names: []string{"nodeName"}, Told: []string{"labels"}, Milestones: steps("Node",
 			"MemoryPressure", "nodeMemoryPressureLatency", "DiskPressure", "nodeDiskPressureLatency", "PIDPressure", "nodePIDPressureLatency", "Ready", "nodeReadyLatency")},
-		{Name: serviceLatency, Kind: Services, Document: "svcLatency", Names: []string{"service"}, Told: []string{"type"}, Nanoseconds: true, Milestones: []Milestone{
+		{Name: serviceLatency, Kind: Services, Document: "svcLatency", Names: []string{"service"}, Told: []string{"type"}, Nanoseconds: true, Unnumbered: true, Milestones: []Milestone{
 			{Name: ServiceIPAssigned, Key: "ipAssigned", Quantile: "IPAssigned", On: ServiceBalanced},
 			{Name: ServiceReady, Key: "ready", Quantile: "Ready", From: []string{ServiceIPAssigned, ServiceEndpoints}},
 		}},
+		{Name: "netpolLatency", Kind: Policies, Document: "netpolLatency", Names: []string{"netpol"}, Unnumbered: true, Milestones: steps("Policy", "MinReady", "minReady", "Ready", "ready")},
 	}
 }
 
@@ -96,8 +101,23 @@ const (
 	ServiceReady      = "ServiceReady"      // all its TCP ports accept connections
 )
 
-// Services is the kind of the objects of serviceLatency.
-const Services = "Service"
+// Milestones of network policies.
+const (
+	PolicyCreated  = "PolicyCreated"
+	PolicyMinReady = "PolicyMinReady" // one of the connections that it allows was made
+	PolicyReady    = "PolicyReady"    // all of them were
+)
+
+// Services and Policies are the kinds of the objects of serviceLatency and netpolLatency.
+const (
+	Services = "Service"
+	Policies = "NetworkPolicy"
+)
+
+// MeasuresPolicies reports whether the network policies of a job are measured, where runs measure some.
+func (j *Job) MeasuresPolicies() bool {
+	return j.Creates() && j.NamespaceLabels[labelSkipPolicies] != "true"
+}
 
 // Answers reports whether a service can be called: kube-burner has no figures of others.
 func Answers(service map[string]any) bool {

@@ -24,7 +24,7 @@ func TestThresholds(t *testing.T) {
 		},
 	}
 	all := c.Thresholds(func(string) bool { return true })
-	if want := []string{"Ready p99 <= 5s", "Scheduled mean <= 5s", "DVReady max <= 5s", "ServiceReady p95 <= 5s", "PodPodScheduled p50 <= 5s", "JobComplete p95 <= 5s", "PVCResized p99 <= 5s", "VMIMSucceeded max <= 5s"}; !slices.Equal(all, want) {
+	if want := []string{"Ready p99 <= 5s", "Scheduled mean <= 5s", "DVReady max <= 5s", "ServiceReady p95 <= 5s", "PolicyReady p99 <= 5s", "PodPodScheduled p50 <= 5s", "JobComplete p95 <= 5s", "PVCResized p99 <= 5s", "VMIMSucceeded max <= 5s"}; !slices.Equal(all, want) {
 		t.Errorf("%q, want %q", all, want)
 	}
 	if disks := c.Thresholds(func(kind string) bool { return kind == "DataVolume" }); !slices.Equal(disks, []string{"DVReady max <= 5s"}) {

@@ -284,8 +284,7 @@ func (u *served) measurements(path string, list []Measurement) {
 			continue
 		}
 		instead, own := map[string]string{
-			"netpolLatency": "the load's pods test their connections there, by the orders of an image of kube-burner's",
-			"cudnLatency":   "it is kube-burner-ocp's own", "raLatency": "it is kube-burner-ocp's own",
+			"cudnLatency": "it is kube-burner-ocp's own", "raLatency": "it is kube-burner-ocp's own",
 		}[m.Name]
 		u.refuses(!measured, path+".name", cmp.Or(instead, m.Name+" is not measured"), map[bool]string{true: "take it out of the measurements"}[own])
 		u.refuses(m.Name == nodeLatency && len(m.Thresholds) > 0, path+".thresholds", "nodes are there before the load, and its verdict does not depend on them", "")

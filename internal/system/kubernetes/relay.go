@@ -61,7 +61,7 @@ type relay struct {
 }
 
 func callsServices(beside []*described.Objects) bool {
-	return slices.ContainsFunc(beside, func(o *described.Objects) bool { without, _, _ := o.Unanswered(); return without != nil })
+	return slices.ContainsFunc(beside, func(o *described.Objects) bool { return o.Calls((*described.Probe).OfServices) })
 }
 
 // relayImage returns the image of the relay, from the plan's registry if it has one.

@@ -390,8 +390,8 @@ func (s *session) unanswered() {
 // haveKubelets refuses objectives and metrics that need a kubelet, for simulated nodes.
 func haveKubelets(p *plan.Plan) error {
 	const hint = "leave it out, or load nodes that have a kubelet, such as a lab's with --lab-real-node"
-	for milestone, lacks := range map[string]string{observe.ImagesReady: "fetch no images", kubeburner.ServiceReady: "no service answers there"} {
-		replaced := milestone == kubeburner.ServiceReady // what a configuration asks for by itself; see unanswered
+	for milestone, lacks := range map[string]string{observe.ImagesReady: "fetch no images", kubeburner.ServiceReady: "no service answers there", kubeburner.PolicyMinReady: "make no connections", kubeburner.PolicyReady: "make no connections"} {
+		replaced := milestone != observe.ImagesReady // what a configuration asks for by itself; see unanswered
 		for _, goal := range p.Goals {
 			for _, text := range goal.Value {
 				if o, err := slo.Parse(text); err == nil && o.Milestone == milestone && !(replaced && text == "all "+milestone) {

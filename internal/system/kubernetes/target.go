@@ -135,6 +135,7 @@ func (s *session) openTarget(ctx context.Context, load prepared.Workload, rec sy
 		t.settings, err = change.New(ctx, t.Run, t.watch.Own())
 	}
 	if err == nil {
+		t.openPolicies()
 		err = t.openRelay(ctx)
 	}
 	if err != nil {
@@ -564,6 +565,7 @@ func (t *Target) Close(done context.Context) error {
 		err = errors.Join(t.drain.Release(ctx, true), t.settings.PutBack(ctx), t.relay.close(ctx, t.Client), t.remover.RemoveAll(ctx, t.population.OnlyPods()))
 	}
 	t.session.clean = err == nil
+	t.sender.Policies.Close()
 	t.watch.Close(err == nil && !t.Load.Abandon)
 	t.Client.Close()
 	return err

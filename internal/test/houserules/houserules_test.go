@@ -126,7 +126,7 @@ func impure() []string {
 		"internal/system/kubernetes", "internal/advise/schema", "internal/advise/lint", "internal/advise/lint/report", "internal/advise/lint/linttest", "internal/advise/lint/host",
 		"internal/advise/lint/objects", "internal/advise/lint/commands",
 		"internal/system/kubernetes/api", "internal/system/kubernetes/prepared", "internal/system/kubernetes/kubetest", "internal/system/kubernetes/follow",
-		"internal/system/kubernetes/create", "internal/system/kubernetes/change", "internal/system/kubernetes/drain", "internal/system/kubernetes/sweep", "internal/system/kubernetes/survey", "internal/system/kubernetes/virt", "internal/system/kubernetes/ingress",
+		"internal/system/kubernetes/create", "internal/system/kubernetes/change", "internal/system/kubernetes/drain", "internal/system/kubernetes/sweep", "internal/system/kubernetes/survey", "internal/system/kubernetes/virt", "internal/system/kubernetes/netpol", "internal/system/kubernetes/ingress",
 		"internal/test/faults", "internal/test/e2e",
 	}
 }

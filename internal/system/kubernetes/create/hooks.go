@@ -257,7 +257,10 @@ func (x *Script) enter(ctx context.Context, next *part) error {
 			}
 		}
 	}
-	return x.hook(ctx, next.job, kubeburner.BeforeJob)
+	if err := x.hook(ctx, next.job, kubeburner.BeforeJob); err != nil {
+		return err
+	}
+	return x.try(ctx, next)
 }
 
 // leave runs the hooks at the end of a job.

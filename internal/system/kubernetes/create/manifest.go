@@ -350,7 +350,7 @@ func (m *Maker) manifest(doc map[string]any, typed runtime.Object, index int, s 
 func (m *Maker) besideOf(doc map[string]any) (list []beside) {
 	u := unstructured.Unstructured{Object: doc}
 	kind := u.GetKind()
-	if pods, _ := kubeburner.PodsOf(doc); m.all.follows(kind) && (kind != machine || pods > 0) && (kind != kubeburner.Services || kubeburner.Answers(doc)) {
+	if pods, _ := kubeburner.PodsOf(doc); m.all.follows(kind) && (kind != machine || pods > 0) && (kind != kubeburner.Services || kubeburner.Answers(doc)) && (kind != kubeburner.Policies || m.measures(doc)) {
 		list = append(list, beside{kind, u.GetName()})
 	}
 	if kind == machine && m.all.follows(disk) {

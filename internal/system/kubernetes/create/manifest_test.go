@@ -133,10 +133,12 @@ func TestThresholdsOfNothing(t *testing.T) {
 func TestSlotsBesidePods(t *testing.T) {
 	t.Parallel()
 	mapper := meta.NewDefaultRESTMapper(nil)
-	for _, gvk := range []schema.GroupVersionKind{{Group: "kubevirt.io", Version: "v1", Kind: "VirtualMachine"}, {Group: "cdi.kubevirt.io", Version: "v1beta1", Kind: "DataVolume"}, {Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Service"}} {
+	for _, gvk := range []schema.GroupVersionKind{{Group: "kubevirt.io", Version: "v1", Kind: "VirtualMachine"}, {Group: "cdi.kubevirt.io", Version: "v1beta1", Kind: "DataVolume"}, {Version: "v1", Kind: "ConfigMap"}, {Version: "v1", Kind: "Service"}, {Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"}} {
 		mapper.Add(gvk, meta.RESTScopeNamespace)
 	}
 	services := []*described.Objects{described.Measured("serviceLatency")[0].(*described.Objects)}
+	policies := []*described.Objects{described.Measured("netpolLatency")[0].(*described.Objects)}
+	const policy = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: 'p-{{.Iteration}}'}\nspec: {podSelector: {}, ingress: [%]}\n"
 	machines := &described.Objects{Resources: []described.Resource{{Name: "machine", APIVersion: "kubevirt.io/v1", Kind: "VirtualMachine"}}}
 	const machine = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: 'vm-{{.Iteration}}'}\nspec: {runStrategy: %, dataVolumeTemplates: [{metadata: {name: 'd-{{.Iteration}}'}}]}\n"
 	for _, tt := range []struct {
@@ -152,6 +154,8 @@ func TestSlotsBesidePods(t *testing.T) {
 		{"one that is not followed", strings.Replace(machine, "%", "Halted", 1), nil, "VirtualMachine/ns/vm-7", 0, nil},
 		{"a service", "apiVersion: v1\nkind: Service\nmetadata: {name: 's-{{.Iteration}}'}\nspec: {selector: {a: b}, ports: [{port: 80}]}\n", services, "Service/ns/s-7", 1, nil},
 		{"one without an address", "apiVersion: v1\nkind: Service\nmetadata: {name: 's-{{.Iteration}}'}\nspec: {clusterIP: None, selector: {a: b}, ports: [{port: 80}]}\n", services, "Service/ns/s-7", 0, nil},
+		{"a policy that pods can try", strings.Replace(policy, "%", "{from: [{podSelector: {}}]}", 1), policies, "NetworkPolicy/ns/p-7", 1, nil},
+		{"one that allows nothing", strings.Replace(policy, "%", "", 1), policies, "NetworkPolicy/ns/p-7", 0, nil},
 		{"what nobody follows", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 'd-{{.Iteration}}'}\n", disks, "ConfigMap/ns/d-7", 0, nil},
 	} {
 		template, err := kubeburner.CompileTemplate("t", tt.text, kubeburner.TemplateOptions{})

@@ -23,6 +23,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/described"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/follow"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/netpol"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
 
@@ -35,12 +36,15 @@ type Sender struct {
 	objects  *follow.ObjectSet // nil for pods
 	holdings *Holdings
 	// Evict begins the measured work where no request to the object does, else nil.
-	Evict   func(ctx context.Context, object string, slot record.Slot) record.Slot
-	Hooks   *Hooks // nil without hooks
-	fail    func(error)
-	levels  map[string]string // names of priority levels by UID
-	allowed atomic.Bool       // an object was created, so the user has the right
-	slots   sync.Map          // by name, the planned slot of objects with further requests
+	Evict func(ctx context.Context, object string, slot record.Slot) record.Slot
+	Hooks *Hooks // nil without hooks
+	// Try, if not nil, has pods try what policies are to allow. Policies tells it of each request, nil without any.
+	Try      func(ctx context.Context, policies []netpol.Policy) error
+	Policies *netpol.Trial
+	fail     func(error)
+	levels   map[string]string // names of priority levels by UID
+	allowed  atomic.Bool       // an object was created, so the user has the right
+	slots    sync.Map          // by name, the planned slot of objects with further requests
 }
 
 // NewSender makes a sender. fail ends the run; levels names the server's priority levels by UID.
@@ -128,11 +132,14 @@ func (s *Sender) create(ctx context.Context, m *manifest, component string) reco
 	if units == 0 {
 		slot.Resource = m.kind
 	}
-	if m.kind != kubeburner.Services || units > 0 { // a service that cannot be called is not followed
+	if m.kind != kubeburner.Services && m.kind != kubeburner.Policies || units > 0 { // one that cannot be called is not followed
 		further = append(further, m.slot)
 	}
 	for _, name := range further {
 		s.watch.Ask(name)
+	}
+	if m.kind == kubeburner.Policies && units > 0 {
+		s.Policies.Ask(api.ObjectName(m.namespace, m.name))
 	}
 	s.Client.Wanted.Add(1)
 	defer s.Client.Wanted.Add(-1)

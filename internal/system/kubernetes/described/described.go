@@ -146,7 +146,19 @@ type Probe struct {
 	// Within, instead of Addresses, says that the resource is a service, all of whose TCP ports are called from a
 	// pod of the cluster, once another resource has news.
 	Within bool `yaml:"-"`
+	// Between, instead of Addresses, says that the resource is a network policy, and that pods of the load have made
+	// one or all of the connections that it allows.
+	Between Connections `yaml:"-"`
 }
+
+// Connections is a number of connections, "" for none.
+type Connections string
+
+// Numbers of connections.
+const (
+	OneConnection  Connections = "one"
+	AllConnections Connections = "all"
+)
 
 // Parameters that a run sets: the key that opens its machines, and their host key.
 const (

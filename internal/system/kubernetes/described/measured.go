@@ -60,6 +60,15 @@ func measured(measurement string) []*Objects {
 				{Name: kubeburner.ServiceIPAssigned, By: "load balancer", Rare: true, When: When{Path: "status.loadBalancer.ingress.0"}},
 			},
 		}}
+	case "netpolLatency":
+		made := func(name string, connections Connections) ObjectMilestone {
+			return ObjectMilestone{Name: name, By: "network", Probe: &Probe{Between: connections}}
+		}
+		return []*Objects{{
+			Noun: record.Noun{One: "policy", Many: "policies"}, There: kubeburner.PolicyReady,
+			Resources:  []Resource{{Name: "policy", APIVersion: "networking.k8s.io/v1", Kind: kubeburner.Policies}},
+			Milestones: []ObjectMilestone{{Name: kubeburner.PolicyCreated, By: "API server"}, made(kubeburner.PolicyMinReady, OneConnection), made(kubeburner.PolicyReady, AllConnections)},
+		}}
 	case "nodeLatency":
 		node := func(condition, status string) ObjectMilestone {
 			return ObjectMilestone{Name: "Node" + condition, By: "kubelet", When: When{Condition: condition, Values: []string{status}}}
@@ -93,16 +102,30 @@ func measured(measurement string) []*Objects {
 	return nil
 }
 
-// Unanswered returns a description without the milestones for which servers are called from a pod, and the
+// Calls reports whether servers of some probes are called.
+func (o *Objects) Calls(probes func(*Probe) bool) bool {
+	return slices.ContainsFunc(o.Milestones, func(m ObjectMilestone) bool { return m.Probe != nil && probes(m.Probe) })
+}
+
+// FromPods reports whether a probe's server is called from a pod of the cluster: a run's own, or one of the load.
+func (p *Probe) FromPods() bool { return p.OfServices() || p.OfPolicies() }
+
+// OfServices reports whether a probe calls services, from a pod of the run.
+func (p *Probe) OfServices() bool { return p.Within }
+
+// OfPolicies reports whether a probe is answered by pods of the load, which call each other.
+func (p *Probe) OfPolicies() bool { return p.Between != "" }
+
+// Unanswered returns a description without the milestones for which servers are called from pods, and the
 // names of the milestones that counted, before and now; nil for one that calls none.
 func (o *Objects) Unanswered() (without *Objects, was, now string) {
-	called := func(m ObjectMilestone) bool { return m.Probe != nil && m.Probe.Within }
-	if !slices.ContainsFunc(o.Milestones, called) {
+	called := func(m ObjectMilestone) bool { return m.Probe != nil && m.Probe.FromPods() }
+	at := slices.IndexFunc(o.Milestones, called)
+	if at < 0 {
 		return nil, "", ""
 	}
 	cut := *o
-	at := slices.IndexFunc(o.Milestones, called)
-	cut.Milestones, cut.There = slices.Delete(slices.Clone(o.Milestones), at, at+1), o.Milestones[at-1].Name
+	cut.Milestones, cut.There = slices.DeleteFunc(slices.Clone(o.Milestones), called), o.Milestones[at-1].Name
 	return &cut, o.There, cut.There
 }
 

@@ -27,6 +27,7 @@ func TestMeasurementsTogether(t *testing.T) {
 		{"all", []string{"vmiLatency", "podLatency", "jobLatency", "dataVolumeLatency", "volumeSnapshotLatency", "vmimLatency"}, []string{"all Ready", "all VMReady", "all JobComplete", "all DVReady", "all VSReady", "all VMIMSucceeded", "errors <= 0%"}, "Ready p50", "objects", 5},
 		{"nodes, for which nothing waits", []string{"nodeLatency", "podLatency"}, []string{"all Ready", "errors <= 0%"}, "Ready p50", "pods", 1},
 		{"services, that are called", []string{"serviceLatency"}, []string{"all Ready", "all ServiceReady", "errors <= 0%"}, "ServiceReady p50", "objects", 1},
+		{"policies, whose connections pods make", []string{"netpolLatency"}, []string{"all Ready", "all PolicyReady", "errors <= 0%"}, "PolicyReady p50", "objects", 1},
 		{"claims, which need not change their size", []string{"pvcLatency"}, []string{"all Ready", "all PVCBound", "errors <= 0%"}, "PVCBound p50", "objects", 2},
 	} {
 		w := &workload.Workload{AsItIs: true, Target: target, Primary: "Ready p50"}
@@ -49,7 +50,7 @@ func TestMeasurementsTogether(t *testing.T) {
 			t.Errorf("%s: %d kinds are followed", tt.why, len(Beside(w)))
 		}
 	}
-	for _, name := range []string{"vmiLatency", "dataVolumeLatency", "jobLatency", "pvcLatency", "volumeSnapshotLatency", "vmimLatency", "nodeLatency", "serviceLatency"} {
+	for _, name := range []string{"vmiLatency", "dataVolumeLatency", "jobLatency", "pvcLatency", "volumeSnapshotLatency", "vmimLatency", "nodeLatency", "serviceLatency", "netpolLatency"} {
 		for _, f := range Measured(name) {
 			o := f.(*Objects)
 			there := slices.IndexFunc(o.Milestones, func(m ObjectMilestone) bool { return m.Name == o.There })

@@ -194,7 +194,7 @@ func (m *maker) objects(t kubeburner.Measure, job string, of []*object) (list []
 		} else {
 			name = namespace // of a node
 		}
-		if p.slot != nil && !t.Nanoseconds {
+		if p.slot != nil && !t.Unnumbered {
 			d["jobIteration"], d["replica"] = p.slot.iteration, p.slot.replica
 		}
 		if p.zero == never {

@@ -349,6 +349,20 @@ func TestDocumentsOfNodes(t *testing.T) {
 	}
 }
 
+// A network policy counts from its request, in milliseconds, until one and all of its connections are made.
+func TestDocumentsOfPolicies(t *testing.T) {
+	t.Parallel()
+	made := measuredBy(t, "netpolLatency", slotOf("NetworkPolicy/ns/a", 100*ms, 1, false), news(101*ms, "NetworkPolicy/ns/a", "", "Created"),
+		news(101*ms, "NetworkPolicy/ns/a", "", "PolicyCreated"), news(150*ms, "NetworkPolicy/ns/a", "", "PolicyMinReady"), news(1300*ms, "NetworkPolicy/ns/a", "", "PolicyReady"))
+	list, q := made["netpolLatencyMeasurement-j.json"], made["netpolLatencyQuantilesMeasurement-j.json"]
+	if len(list) != 1 || list[0]["netpol"] != "a" || list[0]["minReady"] != 50.0 || list[0]["ready"] != 1200.0 || list[0]["jobIteration"] != nil {
+		t.Errorf("%v", made)
+	}
+	if len(q) != 2 || q[0]["quantileName"] != "MinReady" || q[1]["quantileName"] != "Ready" || q[1]["P99"] != 1200.0 {
+		t.Errorf("%v", q)
+	}
+}
+
 // A service's answer counts from its endpoints and its address, in nanoseconds. Only those that a load balancer
 // serves have a time of that; one that does not answer has null, and kube-burner leaves it out.
 func TestDocumentsOfServices(t *testing.T) {

@@ -625,8 +625,11 @@ func (m *message) condition(name string) (found gjson.Result) {
 
 // address returns the address for a probe, "" while unknown; a service may have several.
 func (m *message) address(p *described.Probe) string {
-	if p.Within {
+	switch {
+	case p.Within:
 		return m.service()
+	case p.Between != "":
+		return m.name // nothing is called from here
 	}
 	for _, path := range p.Addresses {
 		address := m.get(path).String()

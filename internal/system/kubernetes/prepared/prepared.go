@@ -54,6 +54,9 @@ type Workload struct {
 	// Reach calls addresses, separated by blanks, from a pod until each accepts a connection or the timeout has
 	// passed. An address without a host is of the pod's node.
 	Reach func(ctx context.Context, addresses string, timeout time.Duration) error
+	// Connections waits until one or all of the connections that a network policy allows have been made by pods of the
+	// load, and returns when; see netpol.Trial.
+	Connections func(ctx context.Context, policy string, all bool) (record.Micros, error)
 }
 
 // Commands says where the commands of a configuration run, and with which environment.

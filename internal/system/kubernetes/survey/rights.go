@@ -268,7 +268,13 @@ func (r *rights) follows(objects *described.Objects) {
 			r.need("follows the objects of the load", where, resource, "list", "watch")
 		}
 	}
-	if without, _, _ := objects.Unanswered(); without != nil {
+	if objects.Calls((*described.Probe).OfPolicies) {
+		const why = "has pods of the load try the connections that network policies allow"
+		r.need(why, "", "namespaces", "list")
+		r.need(why, r.Namespace, "pods", "list")
+		r.need(why, r.Namespace, "pods/portforward", "get", "create")
+	}
+	if objects.Calls((*described.Probe).OfServices) {
 		r.need("calls services from a pod of the run", r.Namespace, "pods", "get", "delete")
 		r.need("calls services from a pod of the run", r.Namespace, "pods/portforward", "get", "create")
 	}

@@ -51,7 +51,7 @@ const (
 // Times implements follow.Caller.
 func (c *calls) Times(p *described.Probe) []string {
 	switch {
-	case p.FIO != "", p.Within:
+	case p.FIO != "", p.FromPods():
 		return nil
 	case p.Keep:
 		return []string{answered, lateness, silence}
@@ -240,10 +240,29 @@ func (c *calls) within(ctx context.Context, to *follow.ObjectSet, p observe.Prob
 	})
 }
 
+// between waits until pods have made the connections that a network policy allows.
+func (c *calls) between(ctx context.Context, to *follow.ObjectSet, p observe.Probe) {
+	seen := c.Clock.Now()
+	made, err := c.Load.Connections(ctx, p.Object, p.Between == described.AllConnections)
+	to.Look(func(d *observe.Described) {
+		switch {
+		case !d.Awaits(p) || ctx.Err() != nil:
+		case err != nil:
+			to.GaveUp(c.Clock.Now(), p, "NotMeasured", err.Error())
+		default:
+			d.Answered(max(made, seen), p)
+		}
+	})
+}
+
 // Call implements follow.Caller: it calls a server until its answer is right.
 func (c *calls) Call(ctx context.Context, to *follow.ObjectSet, p observe.Probe) {
-	if p.Within {
+	switch {
+	case p.Within:
 		c.within(ctx, to, p)
+		return
+	case p.Between != "":
+		c.between(ctx, to, p)
 		return
 	}
 	interval := probeInterval

@@ -161,6 +161,7 @@ var burnerKeys = map[string]string{
 	"volumeSnapshotLatencyMeasurement": "timestamp:time vsReadyLatency:whole vsName:text metricName:text uuid:text jobName:text jobIteration:whole replica:whole namespace:text metadata:object",
 	"vmimLatencyMeasurement":           "timestamp:time pendingLatency:whole schedulingLatency:whole scheduledLatency:whole preparingTargetLatency:whole targetReadyLatency:whole runningLatency:whole succeededLatency:whole vmimName:text vmiName:text metricName:text uuid:text jobName:text jobIteration:whole replica:whole namespace:text metadata:object",
 	"nodeLatencyMeasurement":           "timestamp:time nodeMemoryPressureLatency:whole nodeDiskPressureLatency:whole nodePIDPressureLatency:whole nodeReadyLatency:whole nodeName:text labels:object metricName:text uuid:text jobName:text metadata:object",
+	"netpolLatencyMeasurement":         "timestamp:time minReady:whole ready:whole netpol:text metricName:text uuid:text jobName:text namespace:text metadata:object",
 	"svcLatencyMeasurement":            "timestamp:time ready:whole service:text type:text metricName:text uuid:text jobName:text namespace:text metadata:object",
 	"jobSummary":                       "elapsedTime:number endTimestamp:time jobConfig:object k8sVersion:text metricName:text passed:bool timestamp:time totalNodes:whole uuid:text version:text",
 }
@@ -808,7 +809,7 @@ func TestConfigurationsThatCannotRun(t *testing.T) {
 		"percent.yml":  "jobs:\n- name: a\n  churnConfig: {cycles: 1, percent: 0}\n  objects: [{objectTemplate: templates/cm.yml}]\n- name: b\n  churnConfig: {cycles: 1, percent: 200}\n  objects: [{objectTemplate: templates/cm.yml}]\n",
 		"jq.yml":       "jobs:\n- name: a\n  objects: [{objectTemplate: templates/cm.yml, waitOptions: {customStatusPaths: [{key: '.a |', value: x}]}}, {objectTemplate: templates/cm.yml, waitOptions: {kind: Widget}}]\n",
 		"away.yml":     "metricsEndpoints:\n- indexer: {type: local, metricsDirectory: ../away}\njobs:\n- name: a\n  objects: [{objectTemplate: templates/cm.yml}]\n",
-		"bare.yml":     "global: {measurements: [{name: netpolLatency}]}\njobs:\n- {name: m, objects: [{objectTemplate: templates/cm.yml}]}\n",
+		"bare.yml":     "global: {measurements: [{name: cudnLatency}]}\njobs:\n- {name: m, objects: [{objectTemplate: templates/cm.yml}]}\n",
 		"workload.yml": "schema: plimsoll/experiment/v1\nworkload: node-density\n",
 	})
 	for _, tt := range []struct {
@@ -826,7 +827,7 @@ func TestConfigurationsThatCannotRun(t *testing.T) {
 		{"user data that is no YAML", "run mixed.yml --user-data data.yml", []string{"data.yml:1:"}},
 		{"user data that is not there", "run mixed.yml --user-data dato.yml", []string{"file dato.yml does not exist", "data.yml"}},
 		{"user data of a workload", "sweep node-density --levels 1 --user-data data.yml", []string{"--user-data is for kube-burner configurations"}},
-		{"a measurement that is not served", "run bare.yml", []string{"by the orders of an image of kube-burner's"}},
+		{"a measurement that is not served", "run bare.yml", []string{"it is kube-burner-ocp's own"}},
 		{"a threshold of no milestone", "run vmityped.yml", []string{`there is no "VMIRuning" here (did you mean "VMIRunning"?)`}},
 		{"documents elsewhere", "run away.yml", []string{"written to ../away", "below the working directory", "--allow ../away"}},
 		{"documents elsewhere, and another place is allowed", "run away.yml --allow ../awa", []string{"written to ../away"}},

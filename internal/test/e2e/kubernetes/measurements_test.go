@@ -3,10 +3,12 @@ package kubernetes_test
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -69,6 +71,97 @@ func TestServicesOfAConfiguration(t *testing.T) {
 			}
 		})
 	}
+}
+
+// policies is a configuration of two namespaces, whose pods may be called by each other once policies allow it.
+var policies = map[string]string{
+	"policies.yml": "global: {measurements: [{name: netpolLatency}]}\njobs:\n" +
+		"- {name: pods, qps: 50, burst: 50, jobIterations: 2, namespace: np, namespaceLabels: {kube-burner.io/skip-networkpolicy-latency: 'true'}, objects: [{objectTemplate: pod.yml}]}\n" +
+		"- {name: policies, qps: 50, burst: 50, jobIterations: 2, namespace: np, maxWaitTimeout: 1m, hooks: [{when: beforeJobExecution, cmd: [sh, -c, 'until test -e go; do sleep 0.1; done']}], objects: [{objectTemplate: policy.yml}, {objectTemplate: none.yml}]}\n",
+	"pod.yml": "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n  - {name: server, image: '" + image.AgentReference + "', imagePullPolicy: IfNotPresent, args: [serve]}\n" +
+		"  - {name: client, image: '" + image.AgentReference + "', imagePullPolicy: IfNotPresent, args: [try]}\n",
+	"policy.yml": "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: 'from-{{ sub 1 .Iteration }}'}\nspec: {podSelector: {}, ingress: [{from: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: 'np-{{ sub 1 .Iteration }}'}}}], ports: [{port: 8080}]}]}\n",
+	"none.yml":   "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: none}\nspec: {podSelector: {}}\n",
+}
+
+// Network policies count once pods have made the connections that they allow. As a lab enforces none, the test does,
+// by a rule in the pods' own networks; without it all is open before, which measures nothing.
+func TestPoliciesOfAConfiguration(t *testing.T) {
+	suite.Long(t, "it loads a real node")
+	t.Parallel()
+	p := e2e.OnRealNode(t, suite)
+	typed, _ := e2e.LabClient(t, strings.TrimSpace(p.Run(t, "lab", "kubeconfig", p.Lab).Stdout))
+	start := func(out string) (s *harness.Started, pods []corev1.Pod) {
+		writeFiles(t, p.Dir, policies)
+		s = p.Start(t, "kube-burner", "init", "-c", "policies.yml", "--lab", p.Lab, "--hooks", "--metrics-directory", "of-"+out, "--out", out)
+		harness.Await(t, "the pods run", func() bool {
+			list, err := typed.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{LabelSelector: "kube-burner.io/job=pods"})
+			if err != nil || s.Ended() {
+				t.Fatalf("%v: %s%s", err, s.Stdout(), s.Stderr())
+			}
+			pods = list.Items
+			return len(pods) == 2 && !slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Status.Phase != corev1.PodRunning })
+		})
+		return s, pods
+	}
+	goOn := func() { writeFiles(t, p.Dir, map[string]string{"go": ""}) }
+
+	s, pods := start("enforced")
+	for _, pod := range pods {
+		inNetworkOf(t, pod, "-I")
+	}
+	goOn()
+	harness.Await(t, "the policies are there", func() bool {
+		list, err := typed.NetworkingV1().NetworkPolicies("").List(t.Context(), metav1.ListOptions{})
+		return err == nil && len(list.Items) == 4
+	})
+	denied := time.Now()
+	<-time.After(time.Second)
+	least := float64(time.Since(denied).Milliseconds())
+	for _, pod := range pods {
+		inNetworkOf(t, pod, "-D")
+	}
+	if got := s.Wait(); got.Code != process.ExitPass && !strings.Contains(got.Stdout, "invalid") {
+		t.Errorf("%+v", got)
+	}
+	list := documentsIn(t, filepath.Join(p.Dir, "of-enforced"))["netpolLatencyMeasurement-policies.json"]
+	if len(list) != 2 {
+		t.Fatalf("%v", list)
+	}
+	for _, d := range list {
+		if ready, is := d["ready"].(float64); !is || ready < least || d["minReady"] == nil || !strings.HasPrefix(d["netpol"].(string), "from-") {
+			t.Errorf("%v, but connections were possible %v ms after the policies", d, least)
+		}
+	}
+
+	os.Remove(filepath.Join(p.Dir, "go"))
+	s, _ = start("open")
+	goOn()
+	if got := s.Wait(); got.Code == process.ExitPass || !strings.Contains(got.Stdout+got.Stderr, "before any policy allowed it") {
+		t.Errorf("%+v", got)
+	}
+	if left := p.Leftovers(t); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// inNetworkOf inserts (-I) or deletes (-D) the rule that denies port 8080 in the network of a pod of this machine.
+func inNetworkOf(t *testing.T, pod corev1.Pod, change string) {
+	t.Helper()
+	groups, _ := filepath.Glob("/proc/[0-9]*/cgroup")
+	for _, file := range groups {
+		text, _ := os.ReadFile(file)
+		if !strings.Contains(strings.ReplaceAll(string(text), "_", "-"), "pod"+string(pod.UID)) {
+			continue
+		}
+		pid := strings.Split(file, "/")[2]
+		out, err := exec.CommandContext(t.Context(), "nsenter", "-t", pid, "-n", "iptables", change, "INPUT", "-p", "tcp", "--dport", "8080", "-j", "DROP").CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return
+	}
+	t.Fatalf("no process of pod %s/%s", pod.Namespace, pod.Name)
 }
 
 // Profiles of the load's own pods are beside the record, of the start and the end of the job.
