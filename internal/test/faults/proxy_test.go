@@ -126,10 +126,10 @@ func TestFaultsAreMade(t *testing.T) {
 					return err == nil
 				}
 				if tt.made {
-					harness.Await(t, "the request to be carried out", made)
-					if got := proxy.Counts().Created["configmaps"]; len(got) != 1 || got[0] != namespace+"/"+name {
-						t.Errorf("created %v", got)
-					}
+					harness.Await(t, "the request to be carried out, and its answer to pass the proxy", func() bool {
+						got := proxy.Counts().Created["configmaps"]
+						return made() && len(got) == 1 && got[0] == namespace+"/"+name
+					})
 				} else if got := proxy.Counts().Created["configmaps"]; made() || len(got) != 0 {
 					t.Errorf("it was created: %v", got)
 				}
