@@ -61,6 +61,9 @@ func (l *load) sumUp(s streams.Schedule) {
 	note := func(format string, args ...any) {
 		l.rec.Emit(&record.Note{About: l.rec.Step(), Text: fmt.Sprintf(format, args...)})
 	}
+	if l.drive && l.alone == 0 {
+		note("drive alone and share of the drive are unknown: for %v its rates differed by more than %.0f%% from second to second", driveTime, 100*driveSteady)
+	}
 	if most > 0.1 {
 		note("%s waited for a processor in more than a tenth of the mean latency of a volume: others on this machine were in its way", l.maker())
 	}

@@ -119,7 +119,8 @@ func TestMeasuredIO(t *testing.T) {
 		t.Errorf("%+v of %d", l, r.Intended)
 	}
 	for _, name := range []string{"throughput", "drive alone", "share of the drive"} {
-		if step.Metrics[name] <= 0 {
+		unsteady := name != "throughput" && strings.Contains(got.Stdout, "drive alone and share of the drive are unknown") // as drives of virtual machines may be
+		if step.Metrics[name] <= 0 && !unsteady {
 			t.Errorf("%s is not among the metrics: %v", name, step.Metrics)
 		}
 	}
