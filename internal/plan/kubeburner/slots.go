@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -148,12 +149,16 @@ func NamespaceLabels(uuid, runID, job string) map[string]string {
 	return map[string]string{LabelUUID: uuid, LabelRunID: runID, LabelJob: job}
 }
 
-// InjectLabels puts labels on a manifest and its pods' template. The error names a part of the wrong type.
+// InjectLabels puts labels on a manifest and on the template of its pods and disks, which as in kube-burner get the
+// object's own labels, too. The error names a part of the wrong type.
 func InjectLabels(doc map[string]any, labels map[string]string) error {
-	if err := labelMetadata(doc, "metadata", labels); err != nil {
+	own, err := labelsOf(doc, "metadata")
+	if err != nil {
 		return err
 	}
-	if err := labelDisks(doc, labels); err != nil {
+	passed := maps.Clone(own)
+	put(own, labels)
+	if err := labelDisks(doc, passed, labels); err != nil {
 		return err
 	}
 	path := podTemplate(doc)
@@ -170,45 +175,71 @@ func InjectLabels(doc map[string]any, labels map[string]string) error {
 	if path == nil {
 		return nil
 	}
-	return labelMetadata(at, strings.Join(path, ".")+".metadata", labels)
+	template, err := labelsOf(at, strings.Join(path, ".")+".metadata")
+	if err != nil {
+		return err
+	}
+	if passesLabels(doc) {
+		pass(template, passed)
+	}
+	put(template, labels)
+	return nil
 }
 
-// labelDisks puts kube-burner's own labels on the disks that a virtual machine is made with.
-func labelDisks(doc map[string]any, labels map[string]string) error {
+// passesLabels reports whether objects of a kind pass their own labels on.
+func passesLabels(doc map[string]any) bool {
+	kind, _ := doc["kind"].(string)
+	return slices.Contains([]string{"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet", "VirtualMachine"}, kind)
+}
+
+// labelDisks puts a virtual machine's own labels and kube-burner's on the disks that it is made with.
+func labelDisks(doc, passed map[string]any, labels map[string]string) error {
 	spec, _ := doc["spec"].(map[string]any)
 	disks, _ := spec["dataVolumeTemplates"].([]any)
 	if doc["kind"] != "VirtualMachine" || len(disks) == 0 {
 		return nil
 	}
-	own := maps.Clone(labels)
-	maps.DeleteFunc(own, func(name, _ string) bool { return !strings.HasPrefix(name, "kube-burner.io/") })
+	burners := maps.Clone(labels)
+	maps.DeleteFunc(burners, func(name, _ string) bool { return !strings.HasPrefix(name, "kube-burner.io/") })
 	for i, disk := range disks {
 		path := fmt.Sprintf("spec.dataVolumeTemplates[%d]", i)
 		part, ok := disk.(map[string]any)
 		if !ok {
 			return fmt.Errorf("%s is not a mapping", path)
 		}
-		if err := labelMetadata(part, path+".metadata", own); err != nil {
+		on, err := labelsOf(part, path+".metadata")
+		if err != nil {
 			return err
 		}
+		pass(on, passed)
+		put(on, burners)
 	}
 	return nil
 }
 
-// labelMetadata puts labels into the metadata of a part of a manifest; path is its name in messages.
-func labelMetadata(part map[string]any, path string, labels map[string]string) error {
+// labelsOf returns the labels of a part of a manifest, to be changed; path is its metadata's name in messages.
+func labelsOf(part map[string]any, path string) (map[string]any, error) {
 	metadata, err := mapping(part, "metadata", path)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	present, err := mapping(metadata, "labels", path+".labels")
-	if err != nil {
-		return err
+	return mapping(metadata, "labels", path+".labels")
+}
+
+// put puts labels among others.
+func put(on map[string]any, labels map[string]string) {
+	for name, value := range labels {
+		on[name] = value
 	}
-	for k, v := range labels {
-		present[k] = v
+}
+
+// pass passes an object's labels on to a part of it, which keeps its own: its selector may ask for these.
+func pass(on, labels map[string]any) {
+	for name, value := range labels {
+		if _, stated := on[name]; !stated {
+			on[name] = value
+		}
 	}
-	return nil
 }
 
 func mapping(of map[string]any, key, path string) (map[string]any, error) {

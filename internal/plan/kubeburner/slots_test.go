@@ -107,14 +107,14 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-// The disks that a machine is made with have kube-burner's labels, by which they are waited for, and no others.
+// The disks that a machine is made with have its labels, by which jobs select them, and kube-burner's, but none of ours.
 func TestLabelsOfDisks(t *testing.T) {
-	machine := map[string]any{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "spec": map[string]any{"dataVolumeTemplates": []any{map[string]any{"metadata": map[string]any{"name": "d"}}}}}
+	machine := map[string]any{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": map[string]any{"labels": map[string]any{"group": "7"}}, "spec": map[string]any{"dataVolumeTemplates": []any{map[string]any{"metadata": map[string]any{"name": "d"}}}}}
 	if err := InjectLabels(machine, map[string]string{LabelJob: "j", "plimsoll.dev/run": "r"}); err != nil {
 		t.Fatal(err)
 	}
 	disk := machine["spec"].(map[string]any)["dataVolumeTemplates"].([]any)[0]
-	if want := (map[string]any{"metadata": map[string]any{"name": "d", "labels": map[string]any{LabelJob: "j"}}}); !reflect.DeepEqual(disk, want) {
+	if want := (map[string]any{"metadata": map[string]any{"name": "d", "labels": map[string]any{"group": "7", LabelJob: "j"}}}); !reflect.DeepEqual(disk, want) {
 		t.Errorf("%v, want %v", disk, want)
 	}
 	machine["spec"] = map[string]any{"dataVolumeTemplates": []any{"d"}}
@@ -139,6 +139,13 @@ func TestInjectLabels(t *testing.T) {
 			m{"apiVersion": "apps/v1", "kind": "Deployment", "spec": m{"template": m{"metadata": m{"labels": m{"app": "x"}}}}},
 			m{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": labelled,
 				"spec": m{"template": m{"metadata": m{"labels": m{"app": "x", "a": "1"}}}}}},
+		{"an object passes its labels on, as in kube-burner, but for those that its selector may ask for",
+			m{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": m{"labels": m{"app": "y", "b": "2"}}, "spec": m{"template": m{"metadata": m{"labels": m{"app": "x"}}}}},
+			m{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": m{"labels": m{"app": "y", "b": "2", "a": "1"}},
+				"spec": m{"template": m{"metadata": m{"labels": m{"app": "x", "b": "2", "a": "1"}}}}}},
+		{"a job does not",
+			m{"apiVersion": "batch/v1", "kind": "Job", "metadata": m{"labels": m{"b": "2"}}, "spec": m{"template": m{}}},
+			m{"apiVersion": "batch/v1", "kind": "Job", "metadata": m{"labels": m{"b": "2", "a": "1"}}, "spec": m{"template": m{"metadata": labelled}}}},
 		{"a deployment without template", m{"apiVersion": "apps/v1", "kind": "Deployment", "spec": m{}},
 			m{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": labelled, "spec": m{}}},
 		{"a cron job's pods",
