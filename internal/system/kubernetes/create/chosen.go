@@ -103,7 +103,7 @@ type chosen struct {
 type target struct {
 	uid, namespace, name string
 	slot                 string // "" where it fills none, or another object makes it
-	iteration            int    // of its job, -1 for none
+	iteration, replica   int    // of its job, -1 for none
 	version              int64
 	rolled               bool   // all its pods come from its present template, or it has no pods
 	ready                string // since when it has the condition Ready; "" without it
@@ -118,10 +118,13 @@ func (c *chosen) Changed(_ record.Micros, kind string, object []byte) error {
 	} else if !parts[3].Exists() {
 		t.slot = api.ObjectName(t.namespace, t.name)
 	}
-	t.iteration = -1
-	if label := gjson.GetBytes(object, "metadata.labels."+strings.ReplaceAll(kubeburner.LabelIteration, ".", `\.`)); label.Exists() {
-		t.iteration = int(label.Int())
+	number := func(label string) int {
+		if value := gjson.GetBytes(object, "metadata.labels."+strings.ReplaceAll(label, ".", `\.`)); value.Exists() {
+			return int(value.Int())
+		}
+		return -1
 	}
+	t.iteration, t.replica = number(kubeburner.LabelIteration), number(kubeburner.LabelReplica)
 	t.version, t.rolled = gjson.GetBytes(object, "metadata.resourceVersion").Int(), rolledOut(object)
 	if ready := gjson.GetBytes(object, `status.conditions.#(type=="Ready")`); ready.Get("status").Str == "True" {
 		t.ready = cmp.Or(ready.Get("lastTransitionTime").Str, "ready")

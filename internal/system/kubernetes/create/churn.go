@@ -117,24 +117,48 @@ func (c *churning) plan(x *Script) (parts []part) {
 		}
 		choose(makers[0], schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, all, false, func(t target) bool { return slices.Contains(chosen, t.name) })
 	} else {
-		for _, i := range window(c.of.to, c.job.ChurnConfig.Percent, 1, c.cycle) {
-			iterations[i] = true
-		}
+		chosen := c.objects()
 		for _, m := range makers {
 			if !c.job.Objects[m.index].Churn {
 				continue
 			}
 			for _, gvk := range m.kinds {
-				choose(m, gvk, m.selector(), false, func(t target) bool { return iterations[t.iteration] })
+				choose(m, gvk, m.selector(), false, func(t target) bool {
+					return chosen[kubeburner.Slot{Object: m.index, Iteration: t.iteration, Replica: t.replica}]
+				})
 			}
 		}
+		for _, s := range c.of.slots {
+			if chosen[kubeburner.Slot{Object: s.Object, Iteration: s.Iteration, Replica: s.Replica}] {
+				again.slots = append(again.slots, s)
+			}
+		}
+		return append(parts, again)
 	}
 	for _, s := range c.of.slots {
-		if iterations[s.Iteration] && (c.job.ChurnConfig.Mode == "namespaces" && !s.maker.apart || c.job.ChurnConfig.Mode == "objects" && c.job.Objects[s.Object].Churn) {
+		if iterations[s.Iteration] && !s.maker.apart {
 			again.slots = append(again.slots, s)
 		}
 	}
 	return append(parts, again)
+}
+
+// objects returns the slots, without their namespaces, of the share of each entry's objects that a cycle is about:
+// as in kube-burner the oldest ones, which those made again are not.
+func (c *churning) objects() map[kubeburner.Slot]bool {
+	of := make(map[int][]kubeburner.Slot) // by entry
+	for _, s := range c.of.slots {
+		if c.job.Objects[s.Object].Churn {
+			of[s.Object] = append(of[s.Object], kubeburner.Slot{Object: s.Object, Iteration: s.Iteration, Replica: s.Replica})
+		}
+	}
+	chosen := make(map[kubeburner.Slot]bool)
+	for _, slots := range of {
+		for _, i := range window(len(slots), c.job.ChurnConfig.Percent, 1, c.cycle) {
+			chosen[slots[i]] = true
+		}
+	}
+	return chosen
 }
 
 // remover returns the Maker of requests that delete what an entry has made of a kind, or other selected objects.

@@ -1,6 +1,7 @@
 package create
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
@@ -28,6 +29,19 @@ func TestWindowOfChurn(t *testing.T) {
 		if got := window(tt.n, tt.percent, tt.together, tt.cycle); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %v, want %v", tt.why, got, tt.want)
 		}
+	}
+	c := churning{job: &kubeburner.Job{ChurnConfig: kubeburner.ChurnConfig{Percent: 50}, Objects: []kubeburner.Object{{Churn: true}, {}, {Churn: true}}}, cycle: 1}
+	for i := range 3 {
+		for object, replicas := range []int{2, 1, 1} {
+			for r := 1; r <= replicas; r++ {
+				c.of.slots = append(c.of.slots, PlannedSlot{Slot: kubeburner.Slot{Object: object, Iteration: i, Replica: r, Namespace: "ns"}})
+			}
+		}
+	}
+	// Half of the six of one entry and one of the three of another, after those of the first cycle.
+	want := map[kubeburner.Slot]bool{{Iteration: 1, Replica: 2}: true, {Iteration: 2, Replica: 1}: true, {Iteration: 2, Replica: 2}: true, {Object: 2, Iteration: 1, Replica: 1}: true}
+	if got := c.objects(); !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 	job := kubeburner.Job{Name: "a", Namespace: "a", ChurnConfig: kubeburner.ChurnConfig{Cycles: 1, Percent: 10, Mode: "namespaces"}}
 	if churns(&job) == nil {
