@@ -296,6 +296,9 @@ func (s *Sender) ask(ctx context.Context, p PlannedSlot) record.Slot {
 	about, o := p.asking.about, &p.maker.job.Objects[p.maker.index]
 	deletes := p.maker.job.JobType == kubeburner.Delete
 	filled := s.holdings.slotsOf(p.maker.chooses.kind, about)
+	if kind := p.maker.chooses.kind; deletes && len(filled) == 0 && p.maker.all.follows(kind) { // its machine makes a disk again
+		s.Emit(&record.Release{Slots: []string{kind + "/" + api.ObjectName(about.namespace, about.name)}, Renewed: true})
+	}
 	if replaces := deletes || p.maker.job.JobType == kubeburner.Patch || o.Replaces(); replaces && len(filled) > 0 {
 		s.Emit(&record.Release{Slots: filled, Renewed: true}) // before the first pod is replaced or removed
 	}

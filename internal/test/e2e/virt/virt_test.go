@@ -353,6 +353,31 @@ spec:
 	"claim.yml": "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: more}\nspec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}}\n",
 }
 
+// A job that deletes the disks of machines by the labels of these has its way: what makes them again replaces nothing.
+func TestDisksThatAJobDeletes(t *testing.T) {
+	suite.Long(t, "it runs machines in a lab")
+	t.Parallel()
+	p := suite.Program(t)
+	for name, text := range map[string]string{
+		"disks.yml": "global: {measurements: [{name: dataVolumeLatency}]}\njobs:\n" +
+			"- {name: machines, jobIterations: 2, qps: 20, burst: 20, namespace: disks, namespacedIterations: false, objects: [{objectTemplate: vm.tpl, wait: false}]}\n" +
+			"- {name: delete, jobType: delete, qps: 20, burst: 20, waitForDeletion: false, objects: [{kind: DataVolume, apiVersion: cdi.kubevirt.io/v1beta1, labelSelector: {group: '1'}}]}\n",
+		"vm.tpl": "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: 'vm-{{.Iteration}}', labels: {group: '{{.Iteration}}'}}\nspec:\n  runStrategy: Halted\n" +
+			"  dataVolumeTemplates: [{metadata: {name: 'disk-{{.Iteration}}'}, spec: {source: {blank: {}}, storage: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}}}}]\n" +
+			"  template: {spec: {domain: {resources: {requests: {memory: 128Mi}}, devices: {disks: [{name: root, disk: {bus: virtio}}]}}, volumes: [{name: root, dataVolume: {name: 'disk-{{.Iteration}}'}}]}}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(p.Dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := p.RunTo(t, "r", "run", "disks.yml", "--lab-virt", "bootTime=1s", "--lab-nodes", "3", "--lab-time-scale", "20")
+	r := p.Result(t, "r")
+	if got.Code != process.ExitPass && got.Code != process.ExitInvalid || len(r.Steps) != 2 || r.Steps[1].APIRequests.N != 1 || r.Steps[1].Objects.Ready != 2 {
+		t.Errorf("exit code %d, %d steps\n%s%s", got.Code, len(r.Steps), got.Stdout, got.Stderr)
+	}
+	p.LeavesNoProcess(t)
+}
+
 // Jobs of kube-burner's type kubevirt take machines through their life: each request is accounted for, each end is
 // awaited, and what was stopped on purpose is not missed.
 func TestOperationsOnMachines(t *testing.T) {
