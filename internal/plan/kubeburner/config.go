@@ -256,7 +256,7 @@ type Indexer struct {
 
 // Measurement is something to measure while jobs run.
 type Measurement struct {
-	Name              string            `yaml:"name" words:"podLatency, jobLatency, nodeLatency, pvcLatency, vmiLatency, vmimLatency, serviceLatency, dataVolumeLatency, volumeSnapshotLatency, netpolLatency, pprof, cudnLatency, raLatency"`
+	Name              string            `yaml:"name" words:"podLatency, jobLatency, nodeLatency, pvcLatency, vmiLatency, vmimLatency, serviceLatency, dataVolumeLatency, volumeSnapshotLatency, netpolLatency, pprof, cudnLatency, raLatency, raLatencyBCC, cncLatency"`
 	Thresholds        []Threshold       `yaml:"thresholds"`
 	SvcTimeout        time.Duration     `yaml:"svcTimeout" default:"5s" range:">0"`
 	QuantilesIndexer  string            `yaml:"quantilesIndexer"`

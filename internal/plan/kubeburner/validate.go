@@ -1,7 +1,6 @@
 package kubeburner
 
 import (
-	"cmp"
 	"regexp"
 
 	"plimsoll.dev/plimsoll/internal/plan/settings"
@@ -283,10 +282,7 @@ func (u *served) measurements(path string, list []Measurement) {
 			u.pprof(path, &list[i])
 			continue
 		}
-		instead, own := map[string]string{
-			"cudnLatency": "it is kube-burner-ocp's own", "raLatency": "it is kube-burner-ocp's own",
-		}[m.Name]
-		u.refuses(!measured, path+".name", cmp.Or(instead, m.Name+" is not measured"), map[bool]string{true: "take it out of the measurements"}[own])
+		u.refuses(!measured, path+".name", "it is kube-burner-ocp's own", "take it out of the measurements")
 		u.refuses(m.Name == nodeLatency && len(m.Thresholds) > 0, path+".thresholds", "nodes are there before the load, and its verdict does not depend on them", "")
 		for k, t := range m.Thresholds {
 			u.takes(t.ConditionType == lost, strictyaml.Index(path+".thresholds", k)+".conditionType", "a claim that is lost is never bound, and the run fails")

@@ -36,6 +36,49 @@ func senderOf(t *testing.T, common *prepared.Run) *Sender {
 	return NewSender(common, watch, holdings, nil, nil)
 }
 
+// What a configuration makes twice and nobody counts is there, as in kube-burner, if the run has made it.
+func TestCreateWhatIsThere(t *testing.T) {
+	t.Parallel()
+	secret := manifest{path: "/api/v1/namespaces/ns/secrets", namespace: "ns", name: "a", kind: "Secret", slot: "Secret/ns/a"}
+	for _, tt := range []struct {
+		why, of string
+		asItIs  bool
+		units   int
+		want    record.SlotOutcome
+		notes   int
+	}{
+		{"its own", "run1", true, 0, record.SlotCreated, 1},
+		{"somebody else's", "run2", true, 0, record.SlotFailed, 0},
+		{"one that counts", "run1", true, 1, record.SlotFailed, 0},
+		{"of a workload, whose names are its mistake", "run1", false, 0, record.SlotFailed, 0},
+	} {
+		common, sink := kubetest.RunOn(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet {
+				kubetest.Answer(t, w, 200, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "ns", Labels: map[string]string{api.LabelRun: tt.of}}})
+				return
+			}
+			w.WriteHeader(http.StatusConflict)
+		})
+		common.Load.AsItIs = tt.asItIs
+		sender, m := senderOf(t, common), secret
+		m.units = tt.units
+		for range 2 {
+			if got := sender.create(t.Context(), &m, ""); got.Outcome != tt.want || got.Code != http.StatusConflict {
+				t.Errorf("%s: %+v", tt.why, got)
+			}
+		}
+		notes := 0
+		for _, e := range sink.Events() {
+			if _, is := e.Body.(*record.Note); is {
+				notes++
+			}
+		}
+		if notes != tt.notes {
+			t.Errorf("%s: %d notes", tt.why, notes)
+		}
+	}
+}
+
 func podNamed(name, run string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: "u", Labels: map[string]string{api.LabelRun: run}}}
 }

@@ -33,7 +33,8 @@ import (
 )
 
 // RepeatedNames reports templates that make two objects of one name in the first iterations, in
-// namespaces that a job or a template names. whole says that the last job has only the iterations that it states.
+// namespaces that a job or a template names. whole says that the last job has only the iterations that it states;
+// then, as in kube-burner, only names of objects that are waited for or measured may not come again.
 func RepeatedNames(v prepared.Variant, ids prepared.Identity, whole bool) error {
 	type asked struct {
 		maker *Maker
@@ -69,7 +70,7 @@ func RepeatedNames(v prepared.Variant, ids prepared.Identity, whole bool) error 
 			for i, doc := range docs {
 				u := unstructured.Unstructured{Object: doc}
 				namespace := cmp.Or(u.GetNamespace(), s.Namespace)
-				if u.GetName() == "" || told[m] {
+				if u.GetName() == "" || told[m] || whole && !counts(v.Config, doc) {
 					continue
 				}
 				key := u.GroupVersionKind().GroupKind().String() + "\x00" + namespace + "\x00" + u.GetName()
@@ -91,6 +92,15 @@ func RepeatedNames(v prepared.Variant, ids prepared.Identity, whole bool) error 
 		}
 	}
 	return strictyaml.Join(problems)
+}
+
+// counts reports whether a run waits for the pods of an object, or measures it.
+func counts(c *kubeburner.Config, doc map[string]any) bool {
+	pods, perNode := kubeburner.PodsOf(doc)
+	return pods > 0 || perNode || slices.ContainsFunc(c.Measured(nil), func(name string) bool {
+		m, served := kubeburner.MeasureOf(name)
+		return served && m.Kind == doc["kind"]
+	})
 }
 
 // Bounds on the compared names.

@@ -61,6 +61,17 @@ func TestPodsOfControllers(t *testing.T) {
 	}
 }
 
+// A run as it stands counts pods, and what it measures.
+func TestWhatCounts(t *testing.T) {
+	t.Parallel()
+	c := &kubeburner.Config{Global: kubeburner.Global{Measurements: []kubeburner.Measurement{{Name: "serviceLatency"}}}}
+	for kind, want := range map[string]bool{"Pod": true, "Service": true, "Secret": false} {
+		if got := counts(c, map[string]any{"apiVersion": "v1", "kind": kind}); got != want {
+			t.Errorf("%s: %v", kind, got)
+		}
+	}
+}
+
 // A name that comes again in its namespace is a mistake, however the entries
 // are repeated; the same in another namespace is none.
 func TestRepeatedNames(t *testing.T) {
@@ -81,6 +92,7 @@ func TestRepeatedNames(t *testing.T) {
 		{"it is made every fifth iteration", kubeburner.Job{Objects: []kubeburner.Object{{Replicas: 1, RepeatEveryNIterations: 5}}}, []string{"a"}, "in iteration 5", false},
 		{"one iteration that a run does not exceed", kubeburner.Job{JobIterations: 1, Objects: []kubeburner.Object{{Replicas: 1}}}, []string{"a"}, "", true},
 		{"one iteration, which an axis raises", kubeburner.Job{JobIterations: 1, Objects: []kubeburner.Object{{Replicas: 1}}}, []string{"a"}, "in iteration 1", false},
+		{"as it stands, what nothing waits for may come again", kubeburner.Job{Objects: []kubeburner.Object{{Replicas: 1}}}, []string{"a"}, "", true},
 		{"two templates", kubeburner.Job{Objects: []kubeburner.Object{{Replicas: 1}, {Replicas: 1}}}, []string{"a-{{.Iteration}}", "a-{{.Iteration}}"}, "of t0.yml", false},
 	} {
 		tt.job.JobIterations = cmp.Or(tt.job.JobIterations, 100)

@@ -44,6 +44,7 @@ type Sender struct {
 	fail     func(error)
 	levels   map[string]string // names of priority levels by UID
 	allowed  atomic.Bool       // an object was created, so the user has the right
+	repeated atomic.Bool       // an object was asked for that the run had made before
 	slots    sync.Map          // by name, the planned slot of objects with further requests
 }
 
@@ -89,7 +90,7 @@ func (s *Sender) Send(ctx context.Context, p PlannedSlot) record.Slot {
 		begin := s.Clock.Now()
 		s.moves(&manifests[i])
 		slot := s.create(ctx, &manifests[i], component)
-		if made != nil && slot.Outcome == record.SlotCreated {
+		if made != nil && slot.Outcome == record.SlotCreated && slot.Code != http.StatusConflict {
 			made[manifests[i].kind]++
 		}
 		slot.Iteration = p.Iteration
@@ -128,6 +129,7 @@ func (s *Sender) moves(m *manifest) {
 // create creates an object through passing troubles, and settles a lost answer by the object's name.
 func (s *Sender) create(ctx context.Context, m *manifest, component string) record.Slot {
 	units, further := m.slots()
+	counts := units+len(further) > 0
 	slot := record.Slot{Slot: m.slot, Component: component, Units: units, Grouped: m.grouped, Outcome: record.SlotUnknown}
 	if units == 0 {
 		slot.Resource = m.kind
@@ -184,6 +186,15 @@ func (s *Sender) create(ctx context.Context, m *manifest, component string) reco
 			return slot
 		case r.Code == http.StatusConflict && unsure && !overtaken:
 			return s.settle(ctx, m, slot, answersBefore, true)
+		case r.Code == http.StatusConflict && !overtaken && s.Load.AsItIs && !m.begins && m.method == "" && !counts:
+			// As in kube-burner, what the run has made already is there.
+			if slot = s.settle(ctx, m, slot, answersBefore, true); slot.Outcome == record.SlotCreated {
+				slot.Code = http.StatusConflict
+				if !s.repeated.Swap(true) {
+					s.Emit(&record.Note{Warning: record.WarningConfig, Text: fmt.Sprintf("what the run has made is asked for again, and stays as it is, such as %s", m.slot)})
+				}
+			}
+			return slot
 		default:
 			slot.Code, slot.Error = r.Code, r.Err().Error()
 			if r.Code == http.StatusTooManyRequests {
