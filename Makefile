@@ -185,7 +185,7 @@ fuzz:
 
 # The race detector over everything but the control plane.
 race: build
-	CGO_ENABLED=1 PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -race $$(go list ./... | grep -v -e '/internal/lab/component$$' -e '^plimsoll.dev/plimsoll$$')
+	CGO_ENABLED=1 PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -race -timeout 40m $$(go list ./... | grep -v -e '/internal/lab/component$$' -e '^plimsoll.dev/plimsoll$$')
 
 # The page's script and style are committed, so that nothing else needs node.
 ui:

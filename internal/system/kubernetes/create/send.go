@@ -191,7 +191,7 @@ func (s *Sender) create(ctx context.Context, m *manifest, component string) reco
 			if slot = s.settle(ctx, m, slot, answersBefore, true); slot.Outcome == record.SlotCreated {
 				slot.Code = http.StatusConflict
 				if !s.repeated.Swap(true) {
-					s.Emit(&record.Note{Warning: record.WarningConfig, Text: fmt.Sprintf("what the run has made is asked for again, and stays as it is, such as %s", m.slot)})
+					s.Emit(&record.Note{Warning: record.WarningConfig, Text: fmt.Sprintf("objects that the run has made are asked for again, and stay as they are, such as %s", m.slot)})
 				}
 			}
 			return slot
