@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// TryPort and its paths are those of kube-burner's netpolvalidator, whose orders and results the role try shares.
+// The role try listens at this port and these paths, as kube-burner's netpolvalidator does.
 const (
 	TryPort  = 9001
 	TryGive  = "/check"   // takes orders, once

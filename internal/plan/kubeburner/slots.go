@@ -117,6 +117,24 @@ func count(spec map[string]any, key string, without int) int {
 	return without
 }
 
+// ImagesOf returns the images in a document of pods or machines: of containers and of container disks.
+func ImagesOf(value any) (list []string) {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, value := range v {
+			if image, is := value.(string); is && key == "image" {
+				list = append(list, image)
+			}
+			list = append(list, ImagesOf(value)...)
+		}
+	case []any:
+		for _, value := range v {
+			list = append(list, ImagesOf(value)...)
+		}
+	}
+	return list
+}
+
 // Labels that kube-burner puts on objects.
 const (
 	LabelUUID      = "kube-burner.io/uuid"

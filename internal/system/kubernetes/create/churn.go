@@ -92,7 +92,7 @@ func (c *churning) plan(x *Script) (parts []part) {
 		parts = append(parts, part{job: c.of.job, to: 1, chooses: m, only: only, later: later})
 	}
 	again := part{job: c.of.job, again: true}
-	iterations := make(map[int]bool)
+	var returns func(PlannedSlot) bool
 	all := api.LabelRun + "=" + makers[0].ids.Run
 	if c.job.ChurnConfig.Mode == "namespaces" {
 		spaces, together := c.job.Namespaces(0, c.of.to), 1
@@ -103,6 +103,7 @@ func (c *churning) plan(x *Script) (parts []part) {
 		for _, i := range window(len(spaces), c.job.ChurnConfig.Percent, together, c.cycle) {
 			chosen = append(chosen, spaces[i])
 		}
+		iterations := make(map[int]bool)
 		for i := range c.of.to {
 			iterations[i] = slices.Contains(chosen, c.job.NamespaceOf(i))
 		}
@@ -116,6 +117,7 @@ func (c *churning) plan(x *Script) (parts []part) {
 			}
 		}
 		choose(makers[0], schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, all, false, func(t target) bool { return slices.Contains(chosen, t.name) })
+		returns = func(s PlannedSlot) bool { return iterations[s.Iteration] && !s.maker.apart }
 	} else {
 		chosen := c.objects()
 		for _, m := range makers {
@@ -124,35 +126,30 @@ func (c *churning) plan(x *Script) (parts []part) {
 			}
 			for _, gvk := range m.kinds {
 				choose(m, gvk, m.selector(), false, func(t target) bool {
-					return chosen[kubeburner.Slot{Object: m.index, Iteration: t.iteration, Replica: t.replica}]
+					return chosen[[3]int{m.index, t.iteration, t.replica}]
 				})
 			}
 		}
-		for _, s := range c.of.slots {
-			if chosen[kubeburner.Slot{Object: s.Object, Iteration: s.Iteration, Replica: s.Replica}] {
-				again.slots = append(again.slots, s)
-			}
-		}
-		return append(parts, again)
+		returns = func(s PlannedSlot) bool { return chosen[[3]int{s.Object, s.Iteration, s.Replica}] }
 	}
 	for _, s := range c.of.slots {
-		if iterations[s.Iteration] && !s.maker.apart {
+		if returns(s) {
 			again.slots = append(again.slots, s)
 		}
 	}
 	return append(parts, again)
 }
 
-// objects returns the slots, without their namespaces, of the share of each entry's objects that a cycle is about:
-// as in kube-burner the oldest ones, which those made again are not.
-func (c *churning) objects() map[kubeburner.Slot]bool {
-	of := make(map[int][]kubeburner.Slot) // by entry
+// objects returns the entry, iteration and replica of each object that a cycle churns: a share of each entry's, the
+// oldest ones, as in kube-burner.
+func (c *churning) objects() map[[3]int]bool {
+	of := make(map[int][][3]int) // by entry
 	for _, s := range c.of.slots {
 		if c.job.Objects[s.Object].Churn {
-			of[s.Object] = append(of[s.Object], kubeburner.Slot{Object: s.Object, Iteration: s.Iteration, Replica: s.Replica})
+			of[s.Object] = append(of[s.Object], [3]int{s.Object, s.Iteration, s.Replica})
 		}
 	}
-	chosen := make(map[kubeburner.Slot]bool)
+	chosen := make(map[[3]int]bool)
 	for _, slots := range of {
 		for _, i := range window(len(slots), c.job.ChurnConfig.Percent, 1, c.cycle) {
 			chosen[slots[i]] = true

@@ -39,7 +39,7 @@ func TestWindowOfChurn(t *testing.T) {
 		}
 	}
 	// Half of the six of one entry and one of the three of another, after those of the first cycle.
-	want := map[kubeburner.Slot]bool{{Iteration: 1, Replica: 2}: true, {Iteration: 2, Replica: 1}: true, {Iteration: 2, Replica: 2}: true, {Object: 2, Iteration: 1, Replica: 1}: true}
+	want := map[[3]int]bool{{0, 1, 2}: true, {0, 2, 1}: true, {0, 2, 2}: true, {2, 1, 1}: true}
 	if got := c.objects(); !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

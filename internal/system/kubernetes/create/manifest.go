@@ -29,6 +29,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/api"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/described"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/follow"
+	"plimsoll.dev/plimsoll/internal/system/kubernetes/netpol"
 	"plimsoll.dev/plimsoll/internal/system/kubernetes/prepared"
 )
 
@@ -177,7 +178,7 @@ func (r *Rendering) newMaker(job *kubeburner.Job, jobIndex, index, first int, te
 			m.pods = append(m.pods, *spec)
 		}
 		if PodSpecOf(typed) != nil || strings.HasPrefix(gvk.Kind, machine) {
-			m.images = append(m.images, imagesOf(doc)...)
+			m.images = append(m.images, kubeburner.ImagesOf(doc)...)
 		}
 	}
 	if m.waits, err = m.awaitedOf(kinds); err != nil {
@@ -185,24 +186,6 @@ func (r *Rendering) newMaker(job *kubeburner.Job, jobIndex, index, first int, te
 	}
 	m.specialise(len(docs))
 	return m, nil
-}
-
-// imagesOf returns the images in a document of pods or machines: of containers and of container disks.
-func imagesOf(value any) (list []string) {
-	switch v := value.(type) {
-	case map[string]any:
-		for key, value := range v {
-			if image, is := value.(string); is && key == "image" {
-				list = append(list, image)
-			}
-			list = append(list, imagesOf(value)...)
-		}
-	case []any:
-		for _, value := range v {
-			list = append(list, imagesOf(value)...)
-		}
-	}
-	return list
 }
 
 // selector returns the labels of all objects that the entry makes.
@@ -350,7 +333,7 @@ func (m *Maker) manifest(doc map[string]any, typed runtime.Object, index int, s 
 func (m *Maker) besideOf(doc map[string]any) (list []beside) {
 	u := unstructured.Unstructured{Object: doc}
 	kind := u.GetKind()
-	if pods, _ := kubeburner.PodsOf(doc); m.all.follows(kind) && (kind != machine || pods > 0) && (kind != kubeburner.Services || kubeburner.Answers(doc)) && (kind != kubeburner.Policies || m.measures(doc)) {
+	if m.all.follows(kind) && m.expects(kind, doc) {
 		list = append(list, beside{kind, u.GetName()})
 	}
 	if kind == machine && m.all.follows(disk) {
@@ -362,6 +345,21 @@ func (m *Maker) besideOf(doc map[string]any) (list []beside) {
 		}
 	}
 	return list
+}
+
+// expects reports whether an object of a followed kind is one to wait for.
+func (m *Maker) expects(kind string, doc map[string]any) bool {
+	switch kind {
+	case machine:
+		pods, _ := kubeburner.PodsOf(doc)
+		return pods > 0
+	case kubeburner.Services:
+		return kubeburner.Answers(doc)
+	case kubeburner.Policies:
+		_, tried := netpol.SpecOf(doc)
+		return tried && m.job.MeasuresPolicies()
+	}
+	return true
 }
 
 // slotOf names a manifest's slot: the object's name, after its kind where it is not counted.

@@ -38,8 +38,7 @@ type Sender struct {
 	// Evict begins the measured work where no request to the object does, else nil.
 	Evict func(ctx context.Context, object string, slot record.Slot) record.Slot
 	Hooks *Hooks // nil without hooks
-	// Try, if not nil, has pods try what policies are to allow. Policies tells it of each request, nil without any.
-	Try      func(ctx context.Context, policies []netpol.Policy) error
+	// Policies has pods try the connections that network policies allow; nil without any to measure.
 	Policies *netpol.Trial
 	fail     func(error)
 	levels   map[string]string // names of priority levels by UID
@@ -187,7 +186,7 @@ func (s *Sender) create(ctx context.Context, m *manifest, component string) reco
 		case r.Code == http.StatusConflict && unsure && !overtaken:
 			return s.settle(ctx, m, slot, answersBefore, true)
 		case r.Code == http.StatusConflict && !overtaken && s.Load.AsItIs && !m.begins && m.method == "" && !counts:
-			// As in kube-burner, what the run has made already is there.
+			// As in kube-burner, an object that the run has made stays.
 			if slot = s.settle(ctx, m, slot, answersBefore, true); slot.Outcome == record.SlotCreated {
 				slot.Code = http.StatusConflict
 				if !s.repeated.Swap(true) {

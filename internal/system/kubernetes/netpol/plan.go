@@ -12,9 +12,11 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
 
 	"plimsoll.dev/plimsoll/internal/lab/agent"
+	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 )
 
 // served is the port of the servers that pods call, as in kube-burner.
@@ -27,8 +29,17 @@ type Policy struct {
 	Spec      networkingv1.NetworkPolicySpec
 }
 
-// Allows reports whether a policy allows connections that pods can try: to port 8080, from pods that it selects.
-func Allows(spec *networkingv1.NetworkPolicySpec) bool {
+// SpecOf returns the specification of a document that is a network policy, and whether pods can try it.
+func SpecOf(doc map[string]any) (*networkingv1.NetworkPolicySpec, bool) {
+	var p networkingv1.NetworkPolicy
+	if doc["kind"] != kubeburner.Policies || runtime.DefaultUnstructuredConverter.FromUnstructured(doc, &p) != nil {
+		return nil, false
+	}
+	return &p.Spec, allows(&p.Spec)
+}
+
+// allows reports whether a policy allows connections that pods can try: to port 8080, from pods that it selects.
+func allows(spec *networkingv1.NetworkPolicySpec) bool {
 	return slices.ContainsFunc(spec.Ingress, func(rule networkingv1.NetworkPolicyIngressRule) bool {
 		return opens(rule.Ports) && slices.ContainsFunc(rule.From, selects)
 	})

@@ -65,7 +65,7 @@ func TestConnectionsOfAPolicy(t *testing.T) {
 		{"the port of another protocol", ports("{port: 8080, protocol: UDP}"), "", true},
 	} {
 		spec := specOf(t, tt.spec)
-		if got := Allows(&spec); got == tt.not {
+		if got := allows(&spec); got == tt.not {
 			t.Errorf("%s: pods can try it: %v", tt.why, got)
 		}
 		c := castOf(world())

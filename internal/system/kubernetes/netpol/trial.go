@@ -38,12 +38,14 @@ type Forward interface {
 	Close()
 }
 
-// Trial is the trial of the connections that the policies of a run allow. Its zero value, with its fields set, can be
-// begun.
+// Trial is the trial of the connections that the policies of a run allow. It begins with its exported fields set.
 type Trial struct {
 	Clock   *record.Clock
+	List    func(ctx context.Context) ([]corev1.Namespace, []corev1.Pod, error) // of the run
 	Forward func(namespace, pod string) (Forward, error)
-	Note    func(text string) // tells once that a pod tells no results
+	Note    func(text string) // tells that a pod tells no results
+	// Settle is the time in which pods tell of connections that nothing denies, before the policies are made.
+	Settle time.Duration
 
 	mu      sync.Mutex
 	ordered map[types.UID]bool // a pod takes orders once
@@ -86,7 +88,11 @@ func (t *Trial) Ask(policy string) {
 
 // Begin gives pods their orders before the policies are made, and asks for results until all have answered, ctx ends
 // or the next trial begins.
-func (t *Trial) Begin(ctx context.Context, policies []Policy, namespaces []corev1.Namespace, pods []corev1.Pod) error {
+func (t *Trial) Begin(ctx context.Context, policies []Policy) error {
+	namespaces, pods, err := t.List(ctx)
+	if err != nil {
+		return err
+	}
 	cast := castOf(namespaces, pods)
 	pairs, allowed := make(map[string][]pair), make(map[pair][]string)
 	for i := range policies {
@@ -125,6 +131,9 @@ func (t *Trial) Begin(ctx context.Context, policies []Policy, namespaces []corev
 	t.end = end
 	t.mu.Unlock()
 	go t.listen(going, clients)
+	if !api.Sleep(ctx, t.Settle) {
+		return context.Cause(ctx)
+	}
 	return nil
 }
 

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"plimsoll.dev/plimsoll/internal/lab/agent"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -60,6 +62,10 @@ func (p *program) forward(t *testing.T) func(namespace, pod string) (Forward, er
 	}
 }
 
+func listing(namespaces []corev1.Namespace, pods []corev1.Pod) func(context.Context) ([]corev1.Namespace, []corev1.Pod, error) {
+	return func(context.Context) ([]corev1.Namespace, []corev1.Pod, error) { return namespaces, pods, nil }
+}
+
 type dialer string
 
 func (d dialer) Dial(ctx context.Context) (net.Conn, error) {
@@ -73,7 +79,8 @@ func trial(t *testing.T, specs ...string) (tr *Trial, p *program, start time.Tim
 	now := start
 	var mu sync.Mutex
 	p = &program{orders: make(map[string][]agent.Order), results: make(map[string][]agent.Connection)}
-	tr = &Trial{Forward: p.forward(t), Note: func(string) {}, Clock: record.StartClock(func() time.Time {
+	namespaces, pods := world()
+	tr = &Trial{Forward: p.forward(t), List: listing(namespaces, pods), Note: func(string) {}, Clock: record.StartClock(func() time.Time {
 		mu.Lock()
 		defer mu.Unlock()
 		return now
@@ -82,8 +89,7 @@ func trial(t *testing.T, specs ...string) (tr *Trial, p *program, start time.Tim
 	for i, spec := range specs {
 		policies = append(policies, Policy{Name: string(rune('a' + i)), Namespace: "n-0", Spec: specOf(t, spec)})
 	}
-	namespaces, pods := world()
-	if err := tr.Begin(t.Context(), policies, namespaces, pods); err != nil {
+	if err := tr.Begin(t.Context(), policies); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(tr.Close)
@@ -184,7 +190,8 @@ func TestPodsThatTakeNoOrders(t *testing.T) {
 	tr, p, _, _ := trial(t, fromOne)
 	namespaces, pods := world()
 	again := func() string {
-		err := tr.Begin(t.Context(), []Policy{{Name: "a", Namespace: "n-0", Spec: specOf(t, fromBoth)}}, namespaces, pods)
+		tr.List = listing(namespaces, pods)
+		err := tr.Begin(t.Context(), []Policy{{Name: "a", Namespace: "n-0", Spec: specOf(t, fromBoth)}})
 		if err == nil {
 			return ""
 		}

@@ -1,4 +1,4 @@
-package create
+package kubeburner
 
 import (
 	"slices"
@@ -19,7 +19,7 @@ func TestImagesOf(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
 			t.Fatal(err)
 		}
-		got := imagesOf(doc)
+		got := ImagesOf(doc)
 		slices.Sort(got)
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: %q", text, got)
